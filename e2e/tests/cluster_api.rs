@@ -74,8 +74,8 @@ async fn our_client_is_answered_by_cluster_apis_server() -> anyhow::Result<()> {
     config["spec"]["settings"] = json!({"config": "setting", "key": "theirs"});
     let config = ExtensionConfig::read(&config)?;
 
-    let catalog = Arc::new(Catalog::of_cluster_api());
-    let registry = Arc::new(Registry::in_code());
+    let catalog = Arc::new(Catalog::cluster_api());
+    let registry = Arc::new(Registry::listed());
     let transport = Transport::new(TransportOptions {
         proxies: false,
         ..TransportOptions::default()
@@ -116,7 +116,7 @@ async fn our_client_is_answered_by_cluster_apis_server() -> anyhow::Result<()> {
         catalog.get(&hook).context("unknown")?.check_response(&answered)?;
         let asked = server.line().await?;
         anyhow::ensure!(
-            asked["hook"] == *hook.hook && asked["handler"] == handler.own_name(),
+            asked["hook"] == *hook.hook && asked["handler"] == handler.short_name(),
             "{asked}"
         );
         let mut expected = request;
@@ -146,7 +146,7 @@ async fn cluster_apis_client_is_answered_by_our_server() -> anyhow::Result<()> {
     };
     let examples = cluster_api.examples()?;
     let (sender, mut asked) = mpsc::unbounded_channel();
-    let mut server = HookServer::new(Catalog::of_cluster_api()).below("/hooks");
+    let mut server = HookServer::new(Catalog::cluster_api()).with_path_prefix("/hooks");
     for Example { hook, response, .. } in examples
         .iter()
         .filter(|example| example.hook != Discovery::reference())

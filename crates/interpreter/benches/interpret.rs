@@ -1,7 +1,8 @@
-//! What an answer costs, by a script and by the native tables: `cargo bench -p interpreter --features lua`. First a script beside the
-//! same work in plain `mlua`, by turns in one run, with the memory of the process before and after; then time and allocations.
+//! Measures answers of scripts and of the built-in rules: `cargo bench -p interpreter --features lua`. First
+//! a script compared with the same work in plain `mlua`, alternating in one run, with the memory of the
+//! process before and after; then time and allocations.
 
-#![expect(clippy::expect_used, reason = "what cannot be set up is not measured")]
+#![expect(clippy::expect_used, reason = "a failed setup ends the benchmark")]
 
 use std::{
     fs,
@@ -27,7 +28,7 @@ use serde_json::{Value, json};
 #[global_allocator]
 static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
-/// How many calls are made of each.
+/// The number of calls of each.
 const CALLS: usize = 10_000;
 
 const HEALTH: &str = "function InterpretHealth(obj)
@@ -42,11 +43,12 @@ const RETAIN: &str = "function Retain(desired, observed)
 end";
 
 static DEPLOYMENT: LazyLock<Value> = LazyLock::new(deployment);
-static BY_SCRIPT: LazyLock<[LuaProgram; 2]> =
-    LazyLock::new(|| [HEALTH, RETAIN].map(|script| LuaProgram::compile("bench", script).expect("it is Lua")));
+static BY_SCRIPT: LazyLock<[LuaProgram; 2]> = LazyLock::new(|| {
+    [HEALTH, RETAIN].map(|script| LuaProgram::compile("bench", script).expect("the script compiles"))
+});
 static PLAIN: LazyLock<Plain> = LazyLock::new(Plain::new);
 
-/// The same scripts without anything around them.
+/// The same scripts in plain `mlua`.
 struct Plain {
     lua: Lua,
     health: Function,
@@ -68,7 +70,10 @@ fn main() {
             of_ours.push(timed(ours));
             of_plain.push(timed(plain));
         }
-        let (of_ours, of_plain) = (shown(name, &mut of_ours), shown("plain mlua", &mut of_plain));
+        let (of_ours, of_plain) = (
+            print_latencies(name, &mut of_ours),
+            print_latencies("plain mlua", &mut of_plain),
+        );
         println!(
             "  {:.2} times as long",
             of_ours.as_secs_f64() / of_plain.as_secs_f64()
@@ -84,15 +89,15 @@ fn timed(run: fn()) -> Duration {
     started.elapsed()
 }
 
-/// Prints the latencies, and returns all of them together.
-fn shown(name: &str, took: &mut [Duration]) -> Duration {
+/// Prints the latencies and returns their sum.
+fn print_latencies(name: &str, took: &mut [Duration]) -> Duration {
     took.sort_unstable();
     let at = |part: usize| took[took.len() * part / 100];
     println!("  {name:<12} p50 {:>8.1?}   p99 {:>8.1?}", at(50), at(99));
     took.iter().sum()
 }
 
-/// What the process has in memory, in KiB.
+/// The resident memory of the process, in KiB.
 fn resident() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -119,7 +124,7 @@ fn plain_health() {
     let Plain { lua, health, .. } = &*PLAIN;
     let object = lua
         .to_value_with(&*DEPLOYMENT, SerializeOptions::new())
-        .expect("it is JSON");
+        .expect("the result is JSON");
     assert!(health.call::<bool>(object).expect("it succeeds"));
 }
 
@@ -127,14 +132,14 @@ fn plain_retain() {
     let Plain { lua, retain, .. } = &*PLAIN;
     let object = || {
         lua.to_value_with(&*DEPLOYMENT, SerializeOptions::new())
-            .expect("it is JSON")
+            .expect("the result is JSON")
     };
     let kept = retain
         .call::<mlua::Value>((object(), object()))
         .expect("it succeeds");
     let kept: Value = lua
         .from_value_with(kept, DeserializeOptions::new())
-        .expect("it is JSON");
+        .expect("the result is JSON");
     assert!(kept.is_object());
 }
 
@@ -165,9 +170,9 @@ fn native_retain(bencher: Bencher<'_, '_>) {
 
 fn native(question: Question<'_>) -> Answer {
     let found = NativeInterpreter::new(Timestamp::now).interpreters(question.operation(), question.object());
-    let interpreter = found.first().expect("it is one of Kubernetes' own kinds");
+    let interpreter = found.first().expect("a built-in kind");
     let mut answering = pin!(interpreter.interpret(question));
-    // The tables do not wait for anything.
+    // The built-in rules never wait.
     match answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer.expect("it succeeds"),
         Poll::Pending => unreachable!("{}", Operation::InterpretHealth),
@@ -179,9 +184,9 @@ fn native(question: Question<'_>) -> Answer {
 impl Plain {
     fn new() -> Self {
         let lua = Lua::new();
-        lua.load(HEALTH).exec().expect("it is Lua");
-        lua.load(RETAIN).exec().expect("it is Lua");
-        let function = |name| lua.globals().get(name).expect("it is there");
+        lua.load(HEALTH).exec().expect("the script compiles");
+        lua.load(RETAIN).exec().expect("the script compiles");
+        let function = |name| lua.globals().get(name).expect("the function exists");
         Self {
             health: function("InterpretHealth"),
             retain: function("Retain"),
@@ -190,7 +195,7 @@ impl Plain {
     }
 }
 
-/// A Deployment of some 4 kB.
+/// A Deployment of about 4 kB.
 fn deployment() -> Value {
     let container = |name: &str| {
         let environment: Vec<_> = (0..19)

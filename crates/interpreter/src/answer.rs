@@ -1,4 +1,4 @@
-//! What is answered.
+//! Answers to questions about objects.
 
 use std::collections::BTreeMap;
 
@@ -9,39 +9,39 @@ use windlass_object::label_selector;
 
 use crate::Quantity;
 
-/// An answer to the question of the same name.
+/// The answer to the [`Question`](crate::Question) of the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// How many replicas, and what each needs where that is known.
+    /// The number of replicas, and what each requires, if known.
     Replica {
-        /// How many.
+        /// The number of replicas.
         replicas: i32,
-        /// What each needs.
+        /// What each replica requires.
         requirements: Option<ReplicaRequirements>,
     },
-    /// What the object is made of.
+    /// The components of the object.
     Component(Vec<Component>),
-    /// The object as it becomes: of revising replicas, retaining, and aggregating status.
+    /// The changed object: with revised replicas, retained values, or an aggregated status.
     Object(Value),
-    /// What is worth collecting, where there is any.
+    /// The status to collect, if any.
     Status(Option<Value>),
-    /// Whether it does what it is for.
+    /// Whether the object is healthy.
     Health(bool),
-    /// What it needs beside it.
+    /// The other objects that the object depends on.
     Dependency(Vec<DependentObjectReference>),
 }
 
-/// What one replica needs. Karmada's type of that name.
+/// What one replica requires; Karmada's type of that name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaRequirements {
-    /// On which nodes it can run.
+    /// The nodes that it can run on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_claim: Option<NodeClaim>,
-    /// What it requests, as quantities by the name of the resource.
+    /// Requested quantities by resource name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resource_request: BTreeMap<String, String>,
-    /// In which namespace it runs.
+    /// Its namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Its PriorityClass.
@@ -49,11 +49,11 @@ pub struct ReplicaRequirements {
     pub priority_class_name: Option<String>,
 }
 
-/// On which nodes a replica can run. Karmada's type of that name.
+/// The nodes that a replica can run on; Karmada's type of that name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeClaim {
-    /// A NodeSelector: what its affinity requires.
+    /// A NodeSelector: the required node affinity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hard_node_affinity: Option<Value>,
     /// Labels of nodes.
@@ -64,20 +64,20 @@ pub struct NodeClaim {
     pub tolerations: Vec<Value>,
 }
 
-/// One of the parts of an object that have replicas of their own. Karmada's type of that name.
+/// A part of an object with its own replicas; Karmada's type of that name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Component {
-    /// Unique within the object.
+    /// The name, unique within the object.
     pub name: String,
-    /// How many.
+    /// The number of replicas.
     pub replicas: i32,
-    /// What each needs.
+    /// What each replica requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
 }
 
-/// An object, or several by their labels, that another needs. Karmada's type of that name.
+/// A reference to an object, or by labels to several, that another depends on; Karmada's type of that name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DependentObjectReference {
@@ -87,10 +87,10 @@ pub struct DependentObjectReference {
     /// For example `ConfigMap`.
     #[serde(default)]
     pub kind: String,
-    /// None for what is in no namespace.
+    /// The namespace; absent for cluster-scoped objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Either a name or a selector.
+    /// The name; either this or a selector.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// A LabelSelector.
@@ -101,11 +101,12 @@ pub struct DependentObjectReference {
 // === impl DependentObjectReference ===
 
 impl DependentObjectReference {
-    /// Whether it names objects, as Karmada wants it (`VerifyDependencies` of `pkg/util/interpreter/validation`).
+    /// Checks that the reference selects objects, like Karmada (`VerifyDependencies` of
+    /// `pkg/util/interpreter/validation`).
     ///
     /// # Errors
     ///
-    /// What is missing.
+    /// The missing field.
     pub fn check(&self) -> Result<(), String> {
         if self.api_version.is_empty() {
             return Err("apiVersion: is missing".to_owned());
@@ -124,8 +125,8 @@ impl DependentObjectReference {
     }
 }
 
-/// Writes the amounts of ReplicaRequirements in their canonical form; in JSON they may be numbers, too. Returns what is wrong with
-/// those that are not quantities, each behind its field.
+/// Rewrites the quantities of ReplicaRequirements, which may also be JSON numbers, in their canonical form.
+/// Returns the problem of each invalid quantity, after the name of its field.
 pub(crate) fn canonicalize_quantities(requirements: &mut Value) -> Vec<String> {
     let requests = requirements
         .get_mut("resourceRequest")

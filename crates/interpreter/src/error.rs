@@ -1,24 +1,24 @@
-//! Why there is no answer.
+//! Errors of interpreters.
 
 use crate::{Operation, interpreter::InterpreterFailure};
 
-/// An interpreter has no answer. Nobody else is asked then: what a user has said about a kind must not be silently replaced by what is
-/// usual.
+/// An interpreter failed. No other interpreter is asked then: a user's customization must not be replaced
+/// silently by the built-in rules.
 #[derive(Debug, thiserror::Error)]
 #[error("{interpreter} failed at {operation} of {object}")]
 pub struct InterpretError {
-    /// Who.
+    /// The interpreter.
     pub interpreter: String,
-    /// At what.
+    /// The operation.
     pub operation: Operation,
-    /// Of which object.
+    /// The object.
     pub object: String,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: InterpreterFailure,
 }
 
-/// An interpreter answered another question.
+/// An answer is for another operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer is not one to {0}")]
+#[error("the answer is not one for {0}")]
 pub struct OtherAnswerError(pub Operation);

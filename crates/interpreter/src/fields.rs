@@ -1,20 +1,20 @@
-//! Reading fields of objects that have a type.
+//! Typed access to fields of objects.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use windlass_object::JsonPath;
 
-/// A field has another type than its kind gives it.
+/// A field has the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path} is not {expected}")]
 pub struct FieldTypeError {
-    /// Which, for example `.spec.replicas`.
+    /// The path, for example `.spec.replicas`.
     pub path: JsonPath,
-    /// What it should be.
+    /// The expected type.
     pub expected: &'static str,
 }
 
-/// An object or a part of it, which knows where it is. What is null is absent.
+/// A value inside an object with its path. Null counts as absent.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
     value: &'a Value,
@@ -24,27 +24,26 @@ pub(crate) struct Fields<'a> {
 // === impl Fields ===
 
 impl<'a> Fields<'a> {
-    /// All of an object.
-    pub(crate) fn of(object: &'a Value) -> Self {
-        Self::below(JsonPath::root(), object)
+    /// Starts at the root of an object.
+    pub(crate) fn new(object: &'a Value) -> Self {
+        Self::at_path(JsonPath::root(), object)
     }
 
-    /// What is at a path.
-    pub(crate) fn below(path: JsonPath, value: &'a Value) -> Self {
+    /// Starts at a value with a path.
+    pub(crate) fn at_path(path: JsonPath, value: &'a Value) -> Self {
         Self { value, path }
     }
 
-    /// Where it is.
+    /// The path of the value.
     pub(crate) fn path(&self) -> &JsonPath {
         &self.path
     }
 
-    /// What it is.
     pub(crate) fn value(&self) -> &'a Value {
         self.value
     }
 
-    /// The part at names that dots separate.
+    /// Returns the value at names separated by dots.
     pub(crate) fn at(&self, names: &str) -> Result<Option<Self>, FieldTypeError> {
         let mut part = self.clone();
         for name in names.split('.') {
@@ -60,41 +59,41 @@ impl<'a> Fields<'a> {
         Ok((!part.value.is_null()).then_some(part))
     }
 
-    /// A whole number.
+    /// Returns an integer.
     pub(crate) fn integer(&self, names: &str) -> Result<Option<i64>, FieldTypeError> {
-        self.typed(names, "an integer", |value| {
-            // 3.0 is what a number becomes on its way through Lua or JavaScript.
+        self.decode(names, "an integer", |value| {
+            // Lua and JavaScript turn integers into numbers such as 3.0.
             let float = || value.as_f64().filter(|float| float.fract() == 0.0);
             value.as_i64().or_else(|| format!("{:.0}", float()?).parse().ok())
         })
     }
 
-    /// A string.
+    /// Returns a string.
     pub(crate) fn text(&self, names: &str) -> Result<Option<&'a str>, FieldTypeError> {
-        self.typed(names, "a string", Value::as_str)
+        self.decode(names, "a string", Value::as_str)
     }
 
-    /// A truth value.
+    /// Returns a boolean.
     pub(crate) fn boolean(&self, names: &str) -> Result<Option<bool>, FieldTypeError> {
-        self.typed(names, "a boolean", Value::as_bool)
+        self.decode(names, "a boolean", Value::as_bool)
     }
 
-    /// A point in time.
+    /// Returns a timestamp.
     pub(crate) fn timestamp(&self, names: &str) -> Result<Option<Timestamp>, FieldTypeError> {
-        self.typed(names, "a timestamp", |value| value.as_str()?.parse().ok())
+        self.decode(names, "a timestamp", |value| value.as_str()?.parse().ok())
     }
 
-    /// A list as it is.
+    /// Returns a list.
     pub(crate) fn list(&self, names: &str) -> Result<Option<&'a Vec<Value>>, FieldTypeError> {
-        self.typed(names, "a list", Value::as_array)
+        self.decode(names, "a list", Value::as_array)
     }
 
-    /// An object as it is.
+    /// Returns an object.
     pub(crate) fn object(&self, names: &str) -> Result<Option<&'a Map<String, Value>>, FieldTypeError> {
         self.at(names)?.map_or(Ok(None), |field| field.as_object())
     }
 
-    /// The items of a list; none where there is no list.
+    /// Returns the items of a list; none if the list is absent.
     pub(crate) fn items(&self, names: &str) -> Result<Vec<Self>, FieldTypeError> {
         let Some(list) = self.at(names)? else {
             return Ok(Vec::new());
@@ -102,22 +101,26 @@ impl<'a> Fields<'a> {
         let items = list.value.as_array().ok_or_else(|| list.is_not("a list"))?;
         let items = items.iter().enumerate();
         Ok(items
-            .map(|(index, value)| Self::below(list.path.item(index), value))
+            .map(|(index, value)| Self::at_path(list.path.item(index), value))
             .collect())
     }
 
-    /// The condition of a type in the status.
+    /// Returns the condition of a type in the status.
     pub(crate) fn condition(&self, condition_type: &str) -> Result<Option<Self>, FieldTypeError> {
         self.condition_among("status.conditions", condition_type)
     }
 
-    /// Whether there is a condition of a type in the status, which is `True`.
+    /// Reports whether the status has a condition of a type with status `True`.
     pub(crate) fn has_condition(&self, condition_type: &str) -> Result<bool, FieldTypeError> {
-        self.is_true_among("status.conditions", condition_type)
+        self.has_true_condition_in("status.conditions", condition_type)
     }
 
-    /// Whether there is a condition of a type in a list, which is `True`.
-    pub(crate) fn is_true_among(&self, names: &str, condition_type: &str) -> Result<bool, FieldTypeError> {
+    /// Reports whether a list has a condition of a type with status `True`.
+    pub(crate) fn has_true_condition_in(
+        &self,
+        names: &str,
+        condition_type: &str,
+    ) -> Result<bool, FieldTypeError> {
         let condition = self.condition_among(names, condition_type)?;
         condition.map_or(Ok(false), |condition| {
             Ok(condition.text("status")? == Some("True"))
@@ -133,7 +136,7 @@ impl<'a> Fields<'a> {
         Ok(None)
     }
 
-    /// It should be something else.
+    /// Creates an error for this value.
     pub(crate) fn is_not(&self, expected: &'static str) -> FieldTypeError {
         let path = self.path.clone();
         FieldTypeError { path, expected }
@@ -143,13 +146,13 @@ impl<'a> Fields<'a> {
         match self.value {
             Value::Null => Ok(None),
             Value::Object(fields) => Ok(Some(fields)),
-            // Scripts cannot tell an empty object from an empty list.
+            // Scripts cannot distinguish an empty object from an empty list.
             Value::Array(items) if items.is_empty() => Ok(None),
             _ => Err(self.is_not("an object")),
         }
     }
 
-    fn typed<T>(
+    fn decode<T>(
         &self,
         names: &str,
         expected: &'static str,
@@ -169,9 +172,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_absent_or_null_is_none() {
+    fn absent_and_null_fields_are_none() {
         let object = json!({"spec": {"replicas": null, "template": []}, "status": null});
-        let fields = Fields::of(&object);
+        let fields = Fields::new(&object);
         for names in [
             "spec.replicas",
             "spec.replicas.none",
@@ -185,12 +188,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_another_type_is_named() {
+    fn a_wrong_type_is_reported_with_its_path() {
         let object = json!({
             "spec": {"replicas": "3", "paused": 1, "half": 0.5, "template": [1]},
             "status": {"conditions": [{"type": "Ready", "status": true}, 3]},
         });
-        let fields = Fields::of(&object);
+        let fields = Fields::new(&object);
         for (error, message) in [
             (
                 fields.integer("spec.replicas").unwrap_err(),
@@ -233,7 +236,7 @@ mod tests {
     #[test]
     fn a_whole_number_may_be_written_as_a_float() {
         let object = json!({"a": 3.0, "b": -0.0, "c": 1e300});
-        let fields = Fields::of(&object);
+        let fields = Fields::new(&object);
         assert_eq!(fields.integer("a"), Ok(Some(3)));
         assert_eq!(fields.integer("b"), Ok(Some(0)));
         assert!(fields.integer("c").is_err());

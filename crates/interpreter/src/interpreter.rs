@@ -1,4 +1,4 @@
-//! What every source of answers is.
+//! The interface of interpreters.
 
 use std::{error::Error, future::Future, pin::Pin, sync::Arc};
 
@@ -6,45 +6,45 @@ use serde_json::Value;
 
 use crate::{Answer, Operation, Question};
 
-/// Why one interpreter has no answer.
+/// Why an interpreter has no answer.
 pub type InterpreterFailure = Box<dyn Error + Send + Sync>;
 
-/// An answer that may take a while.
-pub type Interpreting<'a> = Pin<Box<dyn Future<Output = Result<Answer, InterpreterFailure>> + Send + 'a>>;
+/// The future of an answer.
+pub type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, InterpreterFailure>> + Send + 'a>>;
 
-/// What answers questions: a script, a webhook, a table.
+/// Answers questions about objects: a script, a webhook, or built-in rules.
 pub trait Interpreter: Send + Sync {
-    /// What it is called where it fails, for example `ResourceInterpreterCustomization clonesets`.
+    /// The name for error messages, for example `ResourceInterpreterCustomization clonesets`.
     fn name(&self) -> String;
 
-    /// What becomes of those behind it.
+    /// Whether interpreters with lower precedence run as well.
     fn mode(&self) -> InterpretingMode {
         InterpretingMode::Replace
     }
 
-    /// Whether whoever is behind it is asked instead, since it failed so.
-    fn gives_way(&self, failure: &InterpreterFailure) -> bool {
+    /// Reports whether the next interpreter is used instead after this failure.
+    fn can_be_skipped(&self, failure: &InterpreterFailure) -> bool {
         let _ = failure;
         false
     }
 
-    /// Answers a question of an operation and an object that it was found for.
-    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a>;
+    /// Answers a question of the operation and object that this interpreter was selected for.
+    fn interpret<'a>(&'a self, question: Question<'a>) -> AnswerFuture<'a>;
 }
 
-/// Whether others are asked as well.
+/// Whether interpreters with lower precedence run as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InterpretingMode {
-    /// Nobody behind it is asked.
+    /// Interpreters with lower precedence do not run.
     #[default]
     Replace,
-    /// Whoever is behind it is asked first: what they make of an object is what it is asked about, an object is healthy for both, and
-    /// its dependencies are those of both.
+    /// Interpreters with lower precedence run first, and this one gets the object that they return. An object
+    /// is healthy if both report so, and its dependencies are those of both.
     Chain,
 }
 
-/// What holds interpreters, and knows for what each is.
+/// A collection of interpreters.
 pub trait InterpreterSource: Send + Sync {
-    /// Those that answer an operation for an object, the one that counts most first.
+    /// Returns the interpreters for an operation and an object, in the order of precedence.
     fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>>;
 }

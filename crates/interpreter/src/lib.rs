@@ -1,14 +1,13 @@
-//! Karmada's resource interpreter for any controller: questions about objects of any kind, and who answers them.
+//! Karmada's resource interpreter for any controller: answers questions about objects of any kind.
 //!
-//! What an object's replicas are, whether it is healthy, what of it a cluster has set that must be kept, what it depends on: each
-//! kind has its own answers. They come from customizations that users write, from webhooks, and from what is known of Kubernetes' own
-//! kinds.
+//! How many replicas an object has, whether it is healthy, which values of the cluster must be kept, which objects it depends on: the
+//! answers differ between kinds. They come from users' customizations, from webhooks, and from built-in rules for Kubernetes' own kinds.
 //!
 //! ```text
 //! Question -> InterpreterSource, in order -> Interpreter -> Answer
 //! ```
 //!
-//! [`ResourceInterpreter`] asks; everything else is a source of answers.
+//! [`ResourceInterpreter`] asks the sources, which are the other modules.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,7 +26,7 @@
 //!         "customizations": {"healthInterpretation": {"condition": {"type": "Ready"}}},
 //!     },
 //! })]);
-//! // Webhooks, and what is known of Kubernetes' own kinds, would come behind them.
+//! // Webhooks and built-in rules would be further sources.
 //! let interpreter = ResourceInterpreter::new(vec![Arc::new(customizations)]);
 //! let database = json!({
 //!     "apiVersion": "example.com/v1", "kind": "Database", "metadata": {"name": "d"},
@@ -37,7 +36,7 @@
 //! # }
 //! ```
 //!
-//! Without features it is pure; what runs scripts (`lua`), or goes over a network (`client`, `server`, `kube`), is behind features.
+//! Without features, the crate has no I/O. Features add scripts (`lua`) and networking (`client`, `server`, `kube`).
 
 pub mod answer;
 pub mod cases;

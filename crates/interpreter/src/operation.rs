@@ -1,33 +1,33 @@
-//! The names of the questions.
+//! The names of operations.
 
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is asked about an object. Karmada's `InterpreterOperation`, but for `Prune`, which nothing ever asked.
+/// An operation on an object. Karmada's `InterpreterOperation` without `Prune`, which Karmada never uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Operation {
-    /// How many replicas it has, and what each needs.
+    /// The number of replicas, and what each requires.
     InterpretReplica,
-    /// What it is made of, each with replicas of its own.
+    /// The components of the object, each with its own replicas.
     InterpretComponent,
-    /// The object with other replicas.
+    /// The object with another number of replicas.
     ReviseReplica,
-    /// The desired object with what the cluster has set in the observed one.
+    /// The desired object with values of the observed object that must be kept.
     Retain,
-    /// The object with the status of several clusters.
+    /// The object with the aggregated status of several clusters.
     AggregateStatus,
-    /// What of its status is worth collecting.
+    /// The part of the status to collect.
     InterpretStatus,
-    /// Whether it does what it is for.
+    /// Whether the object is healthy.
     #[serde(alias = "InterpretHealthy")]
     InterpretHealth,
-    /// What it needs beside it.
+    /// The objects that it depends on.
     InterpretDependency,
 }
 
-/// A name that is not one of an operation.
+/// The name is not that of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an operation; use one of {list}", list = Operation::ALL.map(Operation::name).join(", "))]
 pub struct UnknownOperationError(String);
@@ -35,7 +35,7 @@ pub struct UnknownOperationError(String);
 // === impl Operation ===
 
 impl Operation {
-    /// All of them, in Karmada's order.
+    /// All operations, in Karmada's order.
     pub const ALL: [Self; 8] = [
         Self::InterpretReplica,
         Self::InterpretComponent,
@@ -47,7 +47,7 @@ impl Operation {
         Self::InterpretDependency,
     ];
 
-    /// As it is written in rules and requests.
+    /// The name in rules and requests.
     pub fn name(self) -> &'static str {
         match self {
             Self::InterpretReplica => "InterpretReplica",
@@ -68,7 +68,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// As people write it, in lower or upper case. `InterpretHealthy` is what Karmada's proposal called `InterpretHealth`.
+/// Parses a name in any case. `InterpretHealthy` is the name of `InterpretHealth` in Karmada's proposal.
 impl FromStr for Operation {
     type Err = UnknownOperationError;
 
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn names_round_trip() {
         for operation in Operation::ALL {
             assert_eq!(operation.name().parse(), Ok(operation));
             assert_eq!(operation.name().to_lowercase().parse(), Ok(operation));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_operation_names_those_that_are() {
+    fn an_unknown_operation_lists_the_known_ones() {
         let error = "Prune".parse::<Operation>().unwrap_err().to_string();
         assert!(
             error.starts_with("\"Prune\" is not an operation; use one of InterpretReplica, "),

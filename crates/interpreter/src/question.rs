@@ -1,4 +1,4 @@
-//! What is asked, about which objects.
+//! Questions about objects.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,53 +6,53 @@ use serde_json::Value;
 
 use crate::Operation;
 
-/// An operation with what it is about.
+/// An operation with its objects.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Question<'a> {
     /// [`Operation::InterpretReplica`]
     Replica {
-        /// As it is desired.
+        /// The desired object.
         object: &'a Value,
     },
     /// [`Operation::InterpretComponent`]
     Component {
-        /// As it is desired.
+        /// The desired object.
         object: &'a Value,
     },
     /// [`Operation::ReviseReplica`]
     ReviseReplica {
-        /// As it is desired.
+        /// The desired object.
         object: &'a Value,
-        /// How many it shall have.
+        /// The requested number of replicas.
         replicas: i64,
     },
     /// [`Operation::Retain`]
     Retain {
-        /// What would be written.
+        /// The desired object, before it is written.
         desired: &'a Value,
-        /// What is there.
+        /// The observed object.
         observed: &'a Value,
     },
     /// [`Operation::AggregateStatus`]
     AggregateStatus {
-        /// As it is desired.
+        /// The desired object.
         object: &'a Value,
-        /// What it is like in each cluster; nothing where nobody collected any.
+        /// The status in each cluster; `None` if no status was collected.
         items: Option<&'a [AggregatedStatusItem]>,
     },
     /// [`Operation::InterpretStatus`]
     Status {
-        /// As it is observed.
+        /// The observed object.
         object: &'a Value,
     },
     /// [`Operation::InterpretHealth`]
     Health {
-        /// As it is observed.
+        /// The observed object.
         object: &'a Value,
     },
     /// [`Operation::InterpretDependency`]
     Dependency {
-        /// As it is desired.
+        /// The desired object.
         object: &'a Value,
     },
 }
@@ -61,15 +61,15 @@ pub enum Question<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AggregatedStatusItem {
-    /// Which cluster.
+    /// The name of the cluster.
     pub cluster_name: String,
-    /// Its status there.
+    /// The status in the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
-    /// Whether it was applied there.
+    /// Whether the object was applied to the cluster.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub applied: bool,
-    /// Why it was not.
+    /// Why it was not applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
     /// `Healthy`, `Unhealthy` or `Unknown`.
@@ -80,8 +80,8 @@ pub struct AggregatedStatusItem {
 // === impl Question ===
 
 impl<'a> Question<'a> {
-    /// Asks an operation about an object. Of the rest counts what the operation takes: what is observed beside the object, how many
-    /// replicas it shall have, what it is like in each cluster.
+    /// Creates a question about an object. Operations ignore the arguments that they do not need: the
+    /// observed object, the number of replicas, and the status in each cluster.
     pub fn new(
         operation: Operation,
         object: &'a Value,
@@ -104,7 +104,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// What is asked.
+    /// Returns the operation.
     pub fn operation(&self) -> Operation {
         match self {
             Self::Replica { .. } => Operation::InterpretReplica,
@@ -118,7 +118,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The object that it is about, which is what an object that is answered began as.
+    /// Returns the object of the question; an answer with an object is a changed version of it.
     pub fn object(&self) -> &'a Value {
         match *self {
             Self::Replica { object }
@@ -132,9 +132,9 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The same question about another state of that object.
+    /// Returns the same question about another version of the object.
     #[must_use]
-    pub fn about<'b>(self, object: &'b Value) -> Question<'b>
+    pub fn with_object<'b>(self, object: &'b Value) -> Question<'b>
     where
         'a: 'b,
     {

@@ -1,4 +1,4 @@
-//! Asks whoever knows.
+//! The interpreter of all sources.
 
 use std::{fmt, sync::Arc};
 
@@ -12,47 +12,47 @@ use crate::{
     question::AggregatedStatusItem,
 };
 
-/// Asks sources in their order: customizations before webhooks before what is known of Kubernetes' own kinds.
+/// Asks sources in the order of precedence: customizations, webhooks, built-in rules.
 ///
 /// # Guarantees
 ///
-/// - The first that answers counts, whole, unless it chains.
-/// - Where it fails, that is the answer: nobody behind it is asked instead, unless it gives way.
+/// - The first interpreter gives the whole answer, unless it chains.
+/// - If it fails, the question fails: the next one is not asked, unless [`Interpreter::can_be_skipped`].
 #[derive(Clone, Default)]
 pub struct ResourceInterpreter {
     sources: Vec<Arc<dyn InterpreterSource>>,
 }
 
-/// Whether an object does what it is for, as far as anybody knows. Karmada's `ResourceHealth`.
+/// The health of an object. Karmada's `ResourceHealth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectHealth {
-    /// It does, or nobody knows its kind.
+    /// The object is healthy, or no interpreter supports its kind.
     Healthy,
-    /// It does not.
+    /// The object is unhealthy.
     Unhealthy,
-    /// Whoever knows its kind failed.
+    /// The interpreter failed.
     Unknown,
 }
 
 // === impl ResourceInterpreter ===
 
 impl ResourceInterpreter {
-    /// Asks `sources`, the one that counts most first.
+    /// Creates an interpreter of `sources` in the order of precedence.
     pub fn new(sources: Vec<Arc<dyn InterpreterSource>>) -> Self {
         Self { sources }
     }
 
-    /// Whether anybody answers an operation for an object.
+    /// Reports whether there is an interpreter for an operation and an object.
     pub fn has_interpreter(&self, operation: Operation, object: &Value) -> bool {
         let mut sources = self.sources.iter();
         sources.any(|source| !source.interpreters(operation, object).is_empty())
     }
 
-    /// Answers a question; `None` where nobody does.
+    /// Answers a question; `None` without an interpreter.
     ///
     /// # Errors
     ///
-    /// When whoever is asked fails.
+    /// When the interpreter fails.
     pub async fn ask(&self, question: Question<'_>) -> Result<Option<Answer>, InterpretError> {
         let mut answer = None;
         let mut chain = Vec::new();
@@ -70,22 +70,24 @@ impl ResourceInterpreter {
         }
         while let Some(interpreter) = chain.pop() {
             let next = match &answer {
-                Some(Answer::Object(object)) => interpret(&*interpreter, question.with_object(object)).await?,
+                Some(Answer::Object(object)) => {
+                    interpret(&*interpreter, question.with_object(object)).await?
+                }
                 _ => interpret(&*interpreter, question).await?,
             };
             answer = match (answer, next) {
-                (Some(before), Some(next)) => Some(chained(before, next)),
+                (Some(before), Some(next)) => Some(combine(before, next)),
                 (before, next) => next.or(before),
             };
         }
         Ok(answer)
     }
 
-    /// How many replicas an object has, and what each needs.
+    /// Returns the number of replicas of an object, and what each requires.
     ///
     /// # Errors
     ///
-    /// When whoever is asked fails; so for the others.
+    /// When the interpreter fails; the same applies to the methods below.
     pub async fn replicas(
         &self,
         object: &Value,
@@ -101,7 +103,7 @@ impl ResourceInterpreter {
         }
     }
 
-    /// What an object is made of.
+    /// Returns the components of an object.
     pub async fn components(&self, object: &Value) -> Result<Option<Vec<Component>>, InterpretError> {
         let question = Question::Component { object };
         match self.ask(question).await? {
@@ -111,17 +113,17 @@ impl ResourceInterpreter {
         }
     }
 
-    /// The object with other replicas; as it is where nobody knows its kind.
+    /// Returns the object with another number of replicas; unchanged without an interpreter.
     pub async fn revise_replicas(&self, object: &Value, replicas: i64) -> Result<Value, InterpretError> {
         self.object(Question::ReviseReplica { object, replicas }).await
     }
 
-    /// The desired object with what must be kept of the observed one; as it is where nobody knows its kind.
+    /// Returns the desired object with kept values of the observed one; unchanged without an interpreter.
     pub async fn retain(&self, desired: &Value, observed: &Value) -> Result<Value, InterpretError> {
         self.object(Question::Retain { desired, observed }).await
     }
 
-    /// The object with the status of several clusters; as it is where nobody knows its kind.
+    /// Returns the object with the aggregated status of several clusters; unchanged without an interpreter.
     pub async fn aggregate_status(
         &self,
         object: &Value,
@@ -131,7 +133,7 @@ impl ResourceInterpreter {
         self.object(Question::AggregateStatus { object, items }).await
     }
 
-    /// What of an object's status is worth collecting.
+    /// Returns the part of an object's status to collect.
     pub async fn status(&self, object: &Value) -> Result<Option<Value>, InterpretError> {
         let question = Question::Status { object };
         match self.ask(question).await? {
@@ -141,7 +143,7 @@ impl ResourceInterpreter {
         }
     }
 
-    /// Whether an object does what it is for, and why that is not known.
+    /// Returns the health of an object, and the error if it is unknown.
     pub async fn health(&self, object: &Value) -> (ObjectHealth, Option<InterpretError>) {
         let question = Question::Health { object };
         match self.ask(question).await {
@@ -152,7 +154,7 @@ impl ResourceInterpreter {
         }
     }
 
-    /// What an object needs beside it; nothing where nobody knows its kind.
+    /// Returns the dependencies of an object; none without an interpreter.
     pub async fn dependencies(
         &self,
         object: &Value,
@@ -182,7 +184,7 @@ impl fmt::Debug for ResourceInterpreter {
     }
 }
 
-/// What one says; nothing where it gives way.
+/// Asks one interpreter; `None` if it can be skipped.
 async fn interpret(
     interpreter: &dyn Interpreter,
     question: Question<'_>,
@@ -199,8 +201,8 @@ async fn interpret(
     }
 }
 
-/// What two say who are both asked.
-fn chained(before: Answer, next: Answer) -> Answer {
+/// Combines the answers of two chained interpreters.
+fn combine(before: Answer, next: Answer) -> Answer {
     match (before, next) {
         (Answer::Health(before), Answer::Health(next)) => Answer::Health(before && next),
         (Answer::Dependency(mut before), Answer::Dependency(next)) => {
@@ -236,10 +238,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::interpreter::{InterpreterFailure, AnswerFuture};
+    use crate::interpreter::{AnswerFuture, InterpreterFailure};
 
-    /// Says its name of an object, or fails.
-    struct Says {
+    /// Appends its name to an object, or fails.
+    struct Named {
         name: &'static str,
         mode: InterpretingMode,
         answer: fn(&'static str, Question<'_>) -> Result<Answer, String>,
@@ -247,7 +249,7 @@ mod tests {
 
     struct Source(Vec<Arc<dyn Interpreter>>);
 
-    impl Interpreter for Says {
+    impl Interpreter for Named {
         fn name(&self) -> String {
             self.name.to_owned()
         }
@@ -268,18 +270,18 @@ mod tests {
         }
     }
 
-    fn says(
+    fn named(
         name: &'static str,
         mode: InterpretingMode,
         answer: fn(&'static str, Question<'_>) -> Result<Answer, String>,
     ) -> Arc<dyn Interpreter> {
-        Arc::new(Says { name, mode, answer })
+        Arc::new(Named { name, mode, answer })
     }
 
-    /// Fails, and has whoever is behind it asked instead.
-    struct GivesWay(InterpretingMode);
+    /// Fails, and can be skipped.
+    struct Skippable(InterpretingMode);
 
-    impl Interpreter for GivesWay {
+    impl Interpreter for Skippable {
         fn name(&self) -> String {
             "gives way".to_owned()
         }
@@ -305,7 +307,7 @@ mod tests {
         ResourceInterpreter::new(sources.collect())
     }
 
-    /// Appends its name to those that the object was given before.
+    /// Appends a name to those in the object.
     fn sign(name: &'static str, question: Question<'_>) -> Result<Answer, String> {
         let mut object = question.object().clone();
         let names = object["by"].as_str().unwrap_or_default().to_owned();
@@ -322,44 +324,47 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_first_that_replaces_is_the_last_that_is_asked() {
+    async fn no_interpreter_runs_after_one_that_replaces() {
         use InterpretingMode::{Chain, Replace};
         for (sources, expected) in [
             (vec![], None),
             (vec![vec![]], None),
             (
-                vec![vec![says("a", Replace, sign)], vec![says("b", Replace, sign)]],
+                vec![vec![named("a", Replace, sign)], vec![named("b", Replace, sign)]],
                 Some("a"),
             ),
             (
-                vec![vec![says("a", Replace, sign), says("b", Replace, fail)]],
+                vec![vec![named("a", Replace, sign), named("b", Replace, fail)]],
                 Some("a"),
             ),
-            (vec![vec![], vec![says("b", Replace, sign)]], Some("b")),
+            (vec![vec![], vec![named("b", Replace, sign)]], Some("b")),
             (
-                vec![vec![says("a", Chain, sign)], vec![says("b", Replace, sign)]],
+                vec![vec![named("a", Chain, sign)], vec![named("b", Replace, sign)]],
                 Some("ba"),
             ),
             (
                 vec![
-                    vec![says("a", Chain, sign), says("b", Chain, sign)],
-                    vec![says("c", Replace, sign), says("d", Replace, fail)],
+                    vec![named("a", Chain, sign), named("b", Chain, sign)],
+                    vec![named("c", Replace, sign), named("d", Replace, fail)],
                 ],
                 Some("cba"),
             ),
-            (vec![vec![says("a", Chain, sign)]], Some("a")),
+            (vec![vec![named("a", Chain, sign)]], Some("a")),
         ] {
-            let kept = interpreter_with(sources).retain(&object(), &json!({})).await.unwrap();
+            let kept = interpreter_with(sources)
+                .retain(&object(), &json!({}))
+                .await
+                .unwrap();
             assert_eq!(kept["by"].as_str(), expected);
         }
     }
 
     #[tokio::test]
-    async fn an_error_is_the_answer() {
+    async fn an_error_is_final() {
         use InterpretingMode::{Chain, Replace};
         for sources in [
-            vec![vec![says("a", Replace, fail)], vec![says("b", Replace, sign)]],
-            vec![vec![says("b", Chain, sign)], vec![says("a", Replace, fail)]],
+            vec![vec![named("a", Replace, fail)], vec![named("b", Replace, sign)]],
+            vec![vec![named("b", Chain, sign)], vec![named("a", Replace, fail)]],
         ] {
             let interpreter = interpreter_with(sources);
             let error = interpreter.retain(&object(), &json!({})).await.unwrap_err();
@@ -369,53 +374,59 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_gives_way_is_as_if_it_were_not_there() {
+    async fn a_skipped_interpreter_has_no_effect() {
         use InterpretingMode::{Chain, Replace};
         for mode in [Chain, Replace] {
-            let broken = || -> Arc<dyn Interpreter> { Arc::new(GivesWay(mode)) };
+            let broken = || -> Arc<dyn Interpreter> { Arc::new(Skippable(mode)) };
             for (sources, expected) in [
                 (vec![vec![broken()]], None),
-                (vec![vec![broken()], vec![says("b", Replace, sign)]], Some("b")),
+                (vec![vec![broken()], vec![named("b", Replace, sign)]], Some("b")),
                 (
                     vec![
-                        vec![broken(), says("b", Chain, sign)],
-                        vec![says("c", Replace, sign)],
+                        vec![broken(), named("b", Chain, sign)],
+                        vec![named("c", Replace, sign)],
                     ],
                     Some("cb"),
                 ),
                 (
                     vec![
-                        vec![says("a", Chain, sign), broken()],
-                        vec![says("c", Replace, sign)],
+                        vec![named("a", Chain, sign), broken()],
+                        vec![named("c", Replace, sign)],
                     ],
                     Some("ca"),
                 ),
             ] {
-                let kept = interpreter_with(sources).retain(&object(), &json!({})).await.unwrap();
+                let kept = interpreter_with(sources)
+                    .retain(&object(), &json!({}))
+                    .await
+                    .unwrap();
                 assert_eq!(kept["by"].as_str(), expected, "{mode:?}");
             }
         }
     }
 
     #[tokio::test]
-    async fn health_is_unknown_where_it_cannot_be_had_and_nobody_s_word_is_no_news() {
+    async fn health_is_unknown_after_an_error_and_healthy_without_interpreter() {
         use InterpretingMode::{Chain, Replace};
         let healthy = |_: &'static str, _: Question<'_>| Ok(Answer::Health(true));
         let unhealthy = |_: &'static str, _: Question<'_>| Ok(Answer::Health(false));
         for (sources, expected) in [
             (vec![], ObjectHealth::Healthy),
-            (vec![vec![says("a", Replace, healthy)]], ObjectHealth::Healthy),
-            (vec![vec![says("a", Replace, unhealthy)]], ObjectHealth::Unhealthy),
+            (vec![vec![named("a", Replace, healthy)]], ObjectHealth::Healthy),
             (
-                vec![vec![says("a", Chain, healthy), says("b", Replace, unhealthy)]],
+                vec![vec![named("a", Replace, unhealthy)]],
                 ObjectHealth::Unhealthy,
             ),
             (
-                vec![vec![says("a", Chain, unhealthy), says("b", Replace, healthy)]],
+                vec![vec![named("a", Chain, healthy), named("b", Replace, unhealthy)]],
                 ObjectHealth::Unhealthy,
             ),
-            (vec![vec![says("a", Replace, fail)]], ObjectHealth::Unknown),
-            (vec![vec![says("a", Replace, sign)]], ObjectHealth::Unknown),
+            (
+                vec![vec![named("a", Chain, unhealthy), named("b", Replace, healthy)]],
+                ObjectHealth::Unhealthy,
+            ),
+            (vec![vec![named("a", Replace, fail)]], ObjectHealth::Unknown),
+            (vec![vec![named("a", Replace, sign)]], ObjectHealth::Unknown),
         ] {
             let (health, error) = interpreter_with(sources).health(&object()).await;
             assert_eq!(health, expected);
@@ -435,7 +446,10 @@ mod tests {
             };
             Ok(Answer::Dependency(vec![on("both"), on(name)]))
         };
-        let interpreter = interpreter_with(vec![vec![says("a", Chain, depends), says("b", Replace, depends)]]);
+        let interpreter = interpreter_with(vec![vec![
+            named("a", Chain, depends),
+            named("b", Replace, depends),
+        ]]);
         let dependencies = interpreter.dependencies(&object()).await.unwrap();
         let names: Vec<_> = dependencies
             .into_iter()

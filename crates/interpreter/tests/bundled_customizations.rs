@@ -1,10 +1,6 @@
-//! What the bundled customizations answer is what their cases expect.
+//! The bundled customizations pass their test cases.
 
-#![expect(
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a file that is not as it should be fails the test"
-)]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "panics are how tests fail")]
 
 use std::{
     collections::BTreeSet,
@@ -23,7 +19,7 @@ use interpreter::{
 use serde_json::{Value, json};
 use windlass_object::yaml;
 
-/// One of the bundled customizations with the cases beside it.
+/// A bundled customization with its test cases.
 struct BundledCustomization {
     /// `<group>/<version>/<Kind>`
     path: String,
@@ -60,7 +56,7 @@ impl BundledCustomization {
         let cases = cases.iter().flat_map(|file| {
             let read = |document: &Value| match InterpretationCase::read(document) {
                 Ok(case) if case.unknown.is_empty() => case,
-                Ok(case) => panic!("{}: {:?} are not known", file.display(), case.unknown),
+                Ok(case) => panic!("{}: unknown fields {:?}", file.display(), case.unknown),
                 Err(error) => panic!("{}: {error}", file.display()),
             };
             documents(file).iter().map(read).collect::<Vec<_>>()
@@ -84,8 +80,8 @@ impl BundledCustomization {
         ResourceInterpreter::new(vec![Arc::new(customizations)])
     }
 
-    /// The operations that its cases ask.
-    fn asked(&self) -> BTreeSet<Operation> {
+    /// The operations of its test cases.
+    fn tested_operations(&self) -> BTreeSet<Operation> {
         let operations = self.cases.iter().map(|case| case.operation().unwrap());
         operations.collect()
     }
@@ -103,7 +99,7 @@ fn documents(file: &Path) -> Vec<Value> {
     yaml::documents(&bytes).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// An error with its causes.
+/// Formats an error with its causes.
 fn chain(error: &dyn Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
@@ -131,7 +127,7 @@ async fn every_case_passes() {
             }
         }
     }
-    assert!(count > 0, "the cases are elsewhere");
+    assert!(count > 0, "the folder of customizations is empty");
     assert!(
         failures.is_empty(),
         "{} of {count} cases fail\n{}",
@@ -141,17 +137,20 @@ async fn every_case_passes() {
 }
 
 #[test]
-fn every_script_has_cases_and_every_operation_scripts() {
+fn every_script_has_cases() {
     let all = BundledCustomization::all();
     for bundled in &all {
-        assert_eq!(bundled.scripts, bundled.asked(), "{}", bundled.path);
+        assert_eq!(bundled.scripts, bundled.tested_operations(), "{}", bundled.path);
     }
-    let asked: BTreeSet<_> = all.iter().flat_map(BundledCustomization::asked).collect();
+    let asked: BTreeSet<_> = all
+        .iter()
+        .flat_map(BundledCustomization::tested_operations)
+        .collect();
     assert_eq!(asked, BTreeSet::from(Operation::ALL));
 }
 
 #[test]
-fn every_customization_lies_where_its_target_says() {
+fn every_customization_is_in_the_folder_of_its_target() {
     for bundled in BundledCustomization::all() {
         let target = bundled.target();
         let (api_version, kind) = (
@@ -168,7 +167,7 @@ fn every_customization_lies_where_its_target_says() {
 }
 
 #[test]
-fn every_customization_is_admitted_beside_the_others() {
+fn every_customization_is_admitted_with_the_others() {
     let all = BundledCustomization::all();
     let others: Vec<_> = all.iter().map(|bundled| bundled.document.clone()).collect();
     for bundled in &all {
@@ -182,7 +181,7 @@ fn every_customization_is_admitted_beside_the_others() {
 }
 
 #[tokio::test]
-async fn every_script_answers_an_object_that_says_nothing() {
+async fn every_script_answers_a_minimal_object() {
     for bundled in BundledCustomization::all() {
         let interpreter = bundled.interpreter();
         let mut bare = bundled.target().clone();

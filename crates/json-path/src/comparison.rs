@@ -1,10 +1,10 @@
-//! When values are the same, and which comes first.
+//! Equality and order of values.
 
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Whether two values are the same; numbers by what they count, so that `1` is `1.0`.
+/// Reports whether two values are equal; numbers are compared by value, so `1` equals `1.0`.
 pub fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => order_numbers(left, right) == Some(Ordering::Equal),
@@ -12,7 +12,7 @@ pub fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Which of two numbers or two strings comes first; others have no order.
+/// Compares two numbers or two strings; other values have no order.
 pub fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => order_numbers(left, right),
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_what_they_count() {
+    fn numbers_are_compared_by_value() {
         assert!(equal(&json!(1), &json!(1.0)));
         assert!(!equal(&json!(i64::MAX), &json!(i64::MAX - 1)));
         assert_eq!(order(&json!(-1), &json!(u64::MAX)), Some(Ordering::Less));
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn only_likes_are_compared() {
+    fn only_values_of_one_type_are_ordered() {
         assert!(!equal(&json!("1"), &json!(1)));
         assert!(equal(&json!({"a": [null]}), &json!({"a": [null]})));
         assert_eq!(order(&json!("a"), &json!("b")), Some(Ordering::Less));

@@ -1,4 +1,4 @@
-//! From one object to the same place in another.
+//! Copies values from one object to the same place in another.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -8,60 +8,61 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    find::{holds, position, positions},
+    find::{is_selected, position, positions},
     path::{Path, PathFilter, PathStep, set},
 };
 
-/// One copying of one path.
-struct Copying<'k> {
-    /// The field by which items of lists are the same.
+/// The state of copying one path.
+struct CopyOperation<'k> {
+    /// The field that identifies items of lists.
     key: Option<&'k str>,
-    /// Below which values `..` has been, before how many steps.
+    /// The values that a `..` has visited, each with the number of remaining steps.
     visited: HashSet<(*const Value, usize)>,
 }
 
-/// Which items of two lists are the same.
-enum Matching<'a> {
-    /// Those at the same index.
+/// How items of two lists are matched.
+enum ItemMatching<'a> {
+    /// By index.
     Index,
-    /// Those with the same key, by which those of the list that is written are found.
+    /// By a key field, with the index of each key in the target list.
     Key(&'a str, HashMap<String, usize>),
 }
 
 // === impl Path ===
 
 impl Path {
-    /// Copies what the path leads to in `from` to the same place in `to`, and tells whether there was anything.
+    /// Copies what the path selects in `from` to the same place in `to`; returns whether anything was
+    /// selected.
     ///
-    /// - What is absent or null in `from` leaves `to` as it is.
-    /// - Objects and lists that are missing or null in `to` are made; anything else that is in the way stays.
-    /// - The items of two lists are the same that have the same index. One more than `to` has is appended if it is copied whole or
-    ///   the path names its index; one behind a gap is not.
-    /// - An item that a filter selects by one value (`[?(@.name=="a")]`) is the one that the same filter selects in `to`, the second
-    ///   such the second; one more than `to` has is appended, with that value.
+    /// - Values that are absent or null in `from` leave `to` unchanged.
+    /// - Objects and lists that are missing or null in `to` are created; any other value there is kept.
+    /// - Items of two lists match by index. An item beyond the end of `to` is appended if it is the next one, and is copied whole or named
+    ///   by its index.
+    /// - An item that a filter selects by one value (`[?(@.name=="a")]`) matches the item that the same filter selects in `to`; several match
+    ///   in their order. An item without match is appended, with that value.
     pub fn copy(&self, from: &Value, to: &mut Value) -> bool {
         self.copy_with(None, from, to)
     }
 
-    /// Copies as [`Self::copy`] does, but the items of lists are the same that have the same `key`: of lists all of whose items, here and
-    /// there, are objects with a text of their own in that field. There, too, items that `to` lacks are appended only whole or by a
+    /// Like [`Self::copy`], but matches items of lists by the string field `key`, if all items of both lists
+    /// have a unique one. An item without match is appended only if it is copied whole or selected by a
     /// filter.
     pub fn copy_by_key(&self, key: &str, from: &Value, to: &mut Value) -> bool {
         self.copy_with(Some(key), from, to)
     }
 
     fn copy_with(&self, key: Option<&str>, from: &Value, to: &mut Value) -> bool {
-        let mut copying = Copying {
+        let mut operation = CopyOperation {
             key,
             visited: HashSet::new(),
         };
-        copying.copy(&self.steps, from, to)
+        operation.copy(&self.steps, from, to)
     }
 }
 
-// === impl Copying ===
+// === impl CopyOperation ===
 
-impl Copying<'_> {
+impl CopyOperation<'_> {
     fn copy(&mut self, steps: &[PathStep], from: &Value, to: &mut Value) -> bool {
         match steps {
             [] if from.is_null() => false,
@@ -69,37 +70,39 @@ impl Copying<'_> {
                 to.clone_from(from);
                 true
             }
-            [PathStep::Descent, rest @ ..] => self.descend(steps, rest, from, to),
-            [step, rest @ ..] => self.take(step, rest, from, to),
+            [PathStep::Descent, rest @ ..] => self.copy_descendants(steps, rest, from, to),
+            [step, rest @ ..] => self.copy_step(step, rest, from, to),
         }
     }
 
-    fn take(&mut self, step: &PathStep, rest: &[PathStep], from: &Value, to: &mut Value) -> bool {
+    fn copy_step(&mut self, step: &PathStep, rest: &[PathStep], from: &Value, to: &mut Value) -> bool {
         match (step, from) {
-            (PathStep::Field(name), Value::Object(fields)) => self.fields(&[name.as_str()], rest, fields, to),
+            (PathStep::Field(name), Value::Object(fields)) => {
+                self.copy_fields(&[name.as_str()], rest, fields, to)
+            }
             (PathStep::Wildcard, Value::Object(fields)) => {
                 let names: Vec<_> = fields.keys().map(String::as_str).collect();
-                self.fields(&names, rest, fields, to)
+                self.copy_fields(&names, rest, fields, to)
             }
             (PathStep::Filter(filter), Value::Object(fields)) => {
-                let selected = fields.iter().filter(|(_, value)| holds(filter, value));
+                let selected = fields.iter().filter(|(_, value)| is_selected(filter, value));
                 let names: Vec<_> = selected.map(|(name, _)| name.as_str()).collect();
-                self.fields(&names, rest, fields, to)
+                self.copy_fields(&names, rest, fields, to)
             }
-            (PathStep::Index(index), Value::Array(items)) => self.item(*index, rest, items, to),
+            (PathStep::Index(index), Value::Array(items)) => self.copy_item(*index, rest, items, to),
             (PathStep::Wildcard | PathStep::Slice { .. }, Value::Array(items)) => {
-                self.items(positions(step, items.len()), rest, items, to)
+                self.copy_items(positions(step, items.len()), rest, items, to)
             }
-            (PathStep::Filter(filter), Value::Array(items)) => self.filtered(filter, rest, items, to),
-            // From the front, so that none is behind a gap that another fills.
+            (PathStep::Filter(filter), Value::Array(items)) => self.copy_filtered(filter, rest, items, to),
+            // In the order of the list, so that no item is skipped because its predecessor is appended later.
             (PathStep::Union(steps), Value::Array(items)) => {
                 let selected = steps.iter().flat_map(|step| positions(step, items.len()));
-                self.items(BTreeSet::from_iter(selected).into_iter(), rest, items, to)
+                self.copy_items(BTreeSet::from_iter(selected).into_iter(), rest, items, to)
             }
             (PathStep::Union(steps), _) => {
                 let mut wrote = false;
                 for step in steps {
-                    wrote |= self.take(step, rest, from, to);
+                    wrote |= self.copy_step(step, rest, from, to);
                 }
                 wrote
             }
@@ -107,30 +110,36 @@ impl Copying<'_> {
         }
     }
 
-    /// This value, and all below it.
-    fn descend(&mut self, steps: &[PathStep], rest: &[PathStep], from: &Value, to: &mut Value) -> bool {
+    /// Copies a value and all its descendants.
+    fn copy_descendants(
+        &mut self,
+        steps: &[PathStep],
+        rest: &[PathStep],
+        from: &Value,
+        to: &mut Value,
+    ) -> bool {
         if !self.visited.insert((ptr::from_ref(from), rest.len())) {
             return false;
         }
         let wrote = self.copy(rest, from, to);
-        // A whole value has been copied with all below it.
+        // The whole value was copied, including its descendants.
         if rest.is_empty() {
             return wrote;
         }
-        wrote | self.take(&PathStep::Wildcard, steps, from, to)
+        wrote | self.copy_step(&PathStep::Wildcard, steps, from, to)
     }
 
-    fn fields(
+    fn copy_fields(
         &mut self,
         names: &[&str],
         rest: &[PathStep],
         from: &Map<String, Value>,
         to: &mut Value,
     ) -> bool {
-        let mut made = Map::new();
+        let mut created = Map::new();
         let is_missing = to.is_null();
         let fields = match to {
-            Value::Null => &mut made,
+            Value::Null => &mut created,
             Value::Object(fields) => fields,
             _ => return false,
         };
@@ -148,28 +157,31 @@ impl Copying<'_> {
             }
         }
         if is_missing && wrote {
-            *to = Value::Object(made);
+            *to = Value::Object(created);
         }
         wrote
     }
 
-    /// Items that are matched by key or index.
-    fn items(
+    /// Copies items, matched by key or index.
+    fn copy_items(
         &mut self,
         selected: impl Iterator<Item = usize>,
         rest: &[PathStep],
         from: &[Value],
         to: &mut Value,
     ) -> bool {
-        in_list(to, |list| {
+        write_list(to, |list| {
             let matching = self.matching(from, list);
             let mut wrote = false;
             for index in selected {
                 let Some(item) = from.get(index) else { continue };
-                let same = matching.find(item, index);
-                if let Some(other) = same.and_then(|same| list.get_mut(same)) {
+                let target = matching.find(item, index);
+                if let Some(other) = target.and_then(|target| list.get_mut(target)) {
                     wrote |= self.copy(rest, item, other);
-                } else if rest.is_empty() && !item.is_null() && same.is_none_or(|same| same == list.len()) {
+                } else if rest.is_empty()
+                    && !item.is_null()
+                    && target.is_none_or(|target| target == list.len())
+                {
                     list.push(item.clone());
                     wrote = true;
                 }
@@ -178,8 +190,8 @@ impl Copying<'_> {
         })
     }
 
-    /// The item at an index, matched by key or by the same index in the other list.
-    fn item(&mut self, index: i64, rest: &[PathStep], from: &[Value], to: &mut Value) -> bool {
+    /// Copies the item at an index, matched by key or index.
+    fn copy_item(&mut self, index: i64, rest: &[PathStep], from: &[Value], to: &mut Value) -> bool {
         let Some(selected) = position(index, from.len()).filter(|selected| *selected < from.len()) else {
             return false;
         };
@@ -187,18 +199,18 @@ impl Copying<'_> {
             .matching(from, to.as_array().map_or(&[], Vec::as_slice))
             .is_key()
         {
-            return self.items([selected].into_iter(), rest, from, to);
+            return self.copy_items([selected].into_iter(), rest, from, to);
         }
-        in_list(to, |list| {
+        write_list(to, |list| {
             let first = list.is_empty().then_some(0);
-            let Some(same) = position(index, list.len()).or(first) else {
+            let Some(target) = position(index, list.len()).or(first) else {
                 return false;
             };
-            if let Some(other) = list.get_mut(same) {
+            if let Some(other) = list.get_mut(target) {
                 return self.copy(rest, &from[selected], other);
             }
             let mut item = Value::Null;
-            let wrote = same == list.len() && self.copy(rest, &from[selected], &mut item);
+            let wrote = target == list.len() && self.copy(rest, &from[selected], &mut item);
             if wrote {
                 list.push(item);
             }
@@ -206,39 +218,45 @@ impl Copying<'_> {
         })
     }
 
-    fn filtered(&mut self, filter: &PathFilter, rest: &[PathStep], from: &[Value], to: &mut Value) -> bool {
+    fn copy_filtered(
+        &mut self,
+        filter: &PathFilter,
+        rest: &[PathStep],
+        from: &[Value],
+        to: &mut Value,
+    ) -> bool {
         let selected = |list: &[Value]| -> Vec<usize> {
             let items = list.iter().enumerate();
-            let selected = items.filter(|(_, item)| holds(filter, item));
+            let selected = items.filter(|(_, item)| is_selected(filter, item));
             selected.map(|(index, _)| index).collect()
         };
         let indexes = selected(from);
         let Some((names, value)) = filter.identity() else {
-            return self.items(indexes.into_iter(), rest, from, to);
+            return self.copy_items(indexes.into_iter(), rest, from, to);
         };
-        in_list(to, |list| {
+        write_list(to, |list| {
             let matching = self.matching(from, list);
             let others = selected(list);
             let mut wrote = false;
             for (nth, index) in indexes.into_iter().enumerate() {
                 let item = &from[index];
-                let same = match &matching {
-                    Matching::Key(..) => matching.find(item, index),
-                    Matching::Index => others.get(nth).copied(),
+                let target = match &matching {
+                    ItemMatching::Key(..) => matching.find(item, index),
+                    ItemMatching::Index => others.get(nth).copied(),
                 };
-                if let Some(other) = same.and_then(|same| list.get_mut(same)) {
+                if let Some(other) = target.and_then(|target| list.get_mut(target)) {
                     wrote |= self.copy(rest, item, other);
                     continue;
                 }
-                let mut made = Value::Null;
+                let mut created = Value::Null;
                 if !rest.is_empty() {
-                    set(&mut made, &names, value.clone());
-                    if let Matching::Key(key, _) = matching {
-                        set(&mut made, &[key], item[key].clone());
+                    set(&mut created, &names, value.clone());
+                    if let ItemMatching::Key(key, _) = matching {
+                        set(&mut created, &[key], item[key].clone());
                     }
                 }
-                if self.copy(rest, item, &mut made) {
-                    list.push(made);
+                if self.copy(rest, item, &mut created) {
+                    list.push(created);
                     wrote = true;
                 }
             }
@@ -247,24 +265,24 @@ impl Copying<'_> {
     }
 }
 
-impl<'k> Copying<'k> {
-    fn matching(&self, from: &[Value], to: &[Value]) -> Matching<'k> {
+impl<'k> CopyOperation<'k> {
+    fn matching(&self, from: &[Value], to: &[Value]) -> ItemMatching<'k> {
         let keyed = self.key.and_then(|key| {
-            by_key(key, from)?;
-            Some(Matching::Key(key, by_key(key, to)?))
+            index_by_key(key, from)?;
+            Some(ItemMatching::Key(key, index_by_key(key, to)?))
         });
-        keyed.unwrap_or(Matching::Index)
+        keyed.unwrap_or(ItemMatching::Index)
     }
 }
 
-// === impl Matching ===
+// === impl ItemMatching ===
 
-impl Matching<'_> {
+impl ItemMatching<'_> {
     fn is_key(&self) -> bool {
         matches!(self, Self::Key(..))
     }
 
-    /// Where the same is as an item at that index of the other list.
+    /// Returns the index in the target list of the match for the item at `index`.
     fn find(&self, item: &Value, index: usize) -> Option<usize> {
         match self {
             Self::Index => Some(index),
@@ -273,8 +291,8 @@ impl Matching<'_> {
     }
 }
 
-/// The indexes of items by what each has in a field; `None` where one has no text there, or that of another.
-fn by_key(key: &str, list: &[Value]) -> Option<HashMap<String, usize>> {
+/// Indexes items by a string field; `None` if it is missing in an item or not unique.
+fn index_by_key(key: &str, list: &[Value]) -> Option<HashMap<String, usize>> {
     let mut indexes = HashMap::with_capacity(list.len());
     for (index, item) in list.iter().enumerate() {
         let text = item.get(key)?.as_str()?.to_owned();
@@ -285,15 +303,15 @@ fn by_key(key: &str, list: &[Value]) -> Option<HashMap<String, usize>> {
     Some(indexes)
 }
 
-/// Writes to a list, which is made where there is none and something is written.
-fn in_list(to: &mut Value, write: impl FnOnce(&mut Vec<Value>) -> bool) -> bool {
+/// Passes a list to `write`; creates it if it is missing and something is written.
+fn write_list(to: &mut Value, write: impl FnOnce(&mut Vec<Value>) -> bool) -> bool {
     match to {
         Value::Array(list) => write(list),
         Value::Null => {
-            let mut made = Vec::new();
-            let wrote = write(&mut made);
+            let mut created = Vec::new();
+            let wrote = write(&mut created);
             if wrote {
-                *to = Value::Array(made);
+                *to = Value::Array(created);
             }
             wrote
         }

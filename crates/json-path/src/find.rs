@@ -1,4 +1,4 @@
-//! From an object to the values that a path leads to.
+//! Finds the values that a path selects.
 
 use std::{cmp::Ordering, collections::HashSet, ptr};
 
@@ -9,15 +9,15 @@ use crate::{
     path::{PathFilter, PathOperand, PathOperator, PathStep},
 };
 
-/// The values that steps lead to, each once.
+/// Returns the values that steps select, each once.
 pub(crate) fn follow<'a>(object: &'a Value, steps: &[PathStep]) -> Vec<&'a Value> {
     let mut found = vec![object];
     for step in steps {
         let mut next = Vec::new();
         for value in found {
-            take(step, value, &mut next);
+            apply_step(step, value, &mut next);
         }
-        // Without that, two such steps would find a value as often as there are ways to it.
+        // Without this, repeated steps would find a value once for each way to it.
         if matches!(step, PathStep::Union(_) | PathStep::Descent) {
             let mut seen = HashSet::with_capacity(next.len());
             next.retain(|value| seen.insert(ptr::from_ref(*value)));
@@ -27,7 +27,7 @@ pub(crate) fn follow<'a>(object: &'a Value, steps: &[PathStep]) -> Vec<&'a Value
     found
 }
 
-fn take<'a>(step: &PathStep, value: &'a Value, next: &mut Vec<&'a Value>) {
+fn apply_step<'a>(step: &PathStep, value: &'a Value, next: &mut Vec<&'a Value>) {
     match step {
         PathStep::Field(name) => next.extend(value.get(name)),
         PathStep::Wildcard => next.extend(children(value)),
@@ -35,8 +35,8 @@ fn take<'a>(step: &PathStep, value: &'a Value, next: &mut Vec<&'a Value>) {
             let items = value.as_array().map_or(&[][..], Vec::as_slice);
             next.extend(positions(step, items.len()).filter_map(|position| items.get(position)));
         }
-        PathStep::Filter(filter) => next.extend(children(value).filter(|child| holds(filter, child))),
-        PathStep::Union(steps) => steps.iter().for_each(|step| take(step, value, next)),
+        PathStep::Filter(filter) => next.extend(children(value).filter(|child| is_selected(filter, child))),
+        PathStep::Union(steps) => steps.iter().for_each(|step| apply_step(step, value, next)),
         PathStep::Descent => {
             let mut open = vec![value];
             while let Some(value) = open.pop() {
@@ -49,13 +49,13 @@ fn take<'a>(step: &PathStep, value: &'a Value, next: &mut Vec<&'a Value>) {
     }
 }
 
-/// The items of a list, the values of an object's fields.
+/// The items of a list, or the values of an object's fields.
 fn children(value: &Value) -> impl Iterator<Item = &Value> {
     let list = value.as_array().into_iter().flatten();
     list.chain(value.as_object().into_iter().flat_map(|fields| fields.values()))
 }
 
-/// Where in a list of that length an index, a slice or a wildcard leads.
+/// The positions that an index, a slice or a wildcard selects in a list of `length` items.
 pub(crate) fn positions(step: &PathStep, length: usize) -> impl Iterator<Item = usize> + use<> {
     let (start, end, step) = match *step {
         PathStep::Index(index) => {
@@ -76,7 +76,7 @@ pub(crate) fn positions(step: &PathStep, length: usize) -> impl Iterator<Item = 
     (start..end).step_by(step.max(1))
 }
 
-/// An index from the front; none where it is before the first item.
+/// Converts an index to a position from the front; `None` if it is before the first item.
 pub(crate) fn position(index: i64, length: usize) -> Option<usize> {
     match usize::try_from(index) {
         Ok(index) => Some(index),
@@ -84,8 +84,7 @@ pub(crate) fn position(index: i64, length: usize) -> Option<usize> {
     }
 }
 
-/// Whether a filter selects an item.
-pub(crate) fn holds(filter: &PathFilter, item: &Value) -> bool {
+pub(crate) fn is_selected(filter: &PathFilter, item: &Value) -> bool {
     let (left, operator, right) = match filter {
         PathFilter::Exists(steps) => return !follow(item, steps).is_empty(),
         PathFilter::Compare(left, operator, right) => (left, operator, right),

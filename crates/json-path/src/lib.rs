@@ -1,7 +1,7 @@
 //! Kubernetes's JSONPath, as `kubectl` and CustomResourceDefinitions write it.
 //!
-//! It is not RFC 9535: braces around a path and the dot before it are optional, dots in names are escaped with a backslash, and a
-//! missing field is no error.
+//! It differs from RFC 9535: braces around a path and the dot before it are optional, dots in names are escaped with a backslash, and a
+//! missing field is not an error.
 //!
 //! | written | selects |
 //! |---|---|
@@ -10,12 +10,12 @@
 //! | `[0]`, `[-1]` | an item, from the front or the back |
 //! | `[1:3]`, `[:2]`, `[-2:]`, `[::2]` | items, from the first to before the last, with a step |
 //! | `[*]`, `.*` | every item or field |
-//! | `[?(@.type=="Ready")]` | items by a comparison: `==` `!=` `<` `<=` `>` `>=`, of what `@` leads to and a literal or another path |
-//! | `[?(@.nodePort)]` | items that have something |
-//! | `[0,2]`, `['a','b']` | several |
-//! | `..image` | the same of this value and all below it |
+//! | `[?(@.type=="Ready")]` | items by a comparison (`==` `!=` `<` `<=` `>` `>=`) of a path from `@` with a literal or another path |
+//! | `[?(@.nodePort)]` | items in which a path selects something |
+//! | `[0,2]`, `['a','b']` | several items or fields |
+//! | `..image` | a field of this value and of all its descendants |
 //!
-//! Of what `kubectl` knows, text around paths and `range` are left out: they are for printing. A filter compares once, and has no `..`.
+//! `kubectl`'s text around paths and `range`, which are for printing, are not supported. A filter has at most one comparison and no `..`.
 //!
 //! ```
 //! use json_path::Path;
@@ -49,18 +49,18 @@ pub use comparison::{equal, order};
 pub use parse::PathError;
 pub use path::Path;
 
-/// Every value that a path leads to; none where it is no path.
+/// Returns every value that a path selects; none if the path is invalid.
 pub fn all(object: &Value, path: &str) -> Vec<Value> {
     let found = |path: Path| path.find(object).into_iter().cloned().collect();
     Path::parse(path).map(found).unwrap_or_default()
 }
 
-/// The first value that a path leads to.
+/// Returns the first value that a path selects.
 pub fn first(object: &Value, path: &str) -> Option<Value> {
     Path::parse(path).ok()?.first(object).cloned()
 }
 
-/// Sets the value at a path of plain fields, and makes what is missing on the way there. Any other path changes nothing.
+/// Sets the value at a path of plain fields, and creates missing parents. Any other path changes nothing.
 pub fn set(object: &mut Value, path: &str, value: Value) {
     if let Ok(path) = Path::parse(path) {
         path.set(object, value);

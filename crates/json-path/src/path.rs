@@ -1,4 +1,4 @@
-//! What a path is made of.
+//! Parsed paths.
 
 use std::{fmt, str::FromStr};
 
@@ -6,60 +6,60 @@ use serde_json::{Map, Value};
 
 use crate::{find::follow, parse::PathError};
 
-/// A path, compiled. Prints as it was written.
+/// A parsed path. Displays its source text.
 ///
 /// # Guarantees
 ///
-/// - Finding takes time in proportion to the object's size and depth and to the path's length, whatever the path: what several of
-///   its parts lead to is found once.
+/// - Finding takes time in proportion to the object's size and depth and to the path's length: a value that several parts of the path
+///   select is visited once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     pub(crate) text: String,
     pub(crate) steps: Vec<PathStep>,
 }
 
-/// From values to values in them.
+/// One step from values to values inside them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PathStep {
-    /// The field of that name.
+    /// The field with a name.
     Field(String),
     /// Every item or field.
     Wildcard,
-    /// The item at an index; from the back where it is negative.
+    /// The item at an index; a negative index counts from the end.
     Index(i64),
-    /// Items from `start` to before `end`, every `step`th.
+    /// Items from `start` up to but not including `end`, every `step`th.
     Slice {
         start: Option<i64>,
         end: Option<i64>,
         step: usize,
     },
-    /// The items or fields for which it holds.
+    /// The items or fields that a filter selects.
     Filter(PathFilter),
-    /// What any of them leads to.
+    /// The values that any of the steps selects.
     Union(Vec<Self>),
-    /// The value and all below it.
+    /// The value and all its descendants.
     Descent,
 }
 
-/// What has to hold for an item.
+/// The condition of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PathFilter {
-    /// Something is there.
+    /// The steps select something.
     Exists(Vec<PathStep>),
-    /// Two values compare so.
+    /// A comparison of two operands.
     Compare(PathOperand, PathOperator, PathOperand),
 }
 
-/// What is compared.
+/// An operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PathOperand {
-    /// What these lead to from the item.
+    /// The first value that the steps select in the item.
     Steps(Vec<PathStep>),
-    /// A value.
+    /// A literal value.
     Literal(Value),
 }
 
-/// How two values compare.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathOperator {
     Equal,
@@ -73,27 +73,28 @@ pub(crate) enum PathOperator {
 // === impl Path ===
 
 impl Path {
-    /// The values that the path leads to, each once, in the order of the object; of `..`, a value before those below it.
+    /// Returns the values that the path selects, each once, in the order of the object; `..` returns a value
+    /// before its descendants.
     pub fn find<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
         follow(object, &self.steps)
     }
 
-    /// The first value that the path leads to.
+    /// Returns the first value that the path selects.
     pub fn first<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.find(object).into_iter().next()
     }
 
-    /// Whether it is made of names of fields alone, and so leads to one place that can be set.
+    /// Reports whether the path consists only of field names, so that it selects one place that can be set.
     pub fn is_plain(&self) -> bool {
         plain(&self.steps).is_some()
     }
 
-    /// Whether it leads to the object itself.
+    /// Reports whether the path selects the whole object.
     pub fn is_root(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The field of the object below which everything is that it leads to.
+    /// The top-level field that contains everything the path selects, if there is only one.
     pub fn first_field(&self) -> Option<&str> {
         match self.steps.first() {
             Some(PathStep::Field(name)) => Some(name),
@@ -101,7 +102,8 @@ impl Path {
         }
     }
 
-    /// Sets the value at a plain path, and makes what is missing or no object on the way there. Tells whether the path is plain.
+    /// Sets the value at a plain path, and replaces parents that are missing or not objects. Returns whether
+    /// the path is plain.
     pub fn set(&self, object: &mut Value, value: Value) -> bool {
         let Some(names) = plain(&self.steps) else {
             return false;
@@ -125,7 +127,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// The names of steps that are fields alone.
+/// Returns the field names of steps that are only fields.
 pub(crate) fn plain(steps: &[PathStep]) -> Option<Vec<&str>> {
     let names = steps.iter().map(|step| match step {
         PathStep::Field(name) => Some(name.as_str()),
@@ -134,7 +136,7 @@ pub(crate) fn plain(steps: &[PathStep]) -> Option<Vec<&str>> {
     names.collect()
 }
 
-/// Sets the value below fields, and makes those that are missing or no objects.
+/// Sets the value below fields, and replaces parents that are missing or not objects.
 pub(crate) fn set(object: &mut Value, names: &[&str], value: Value) {
     let mut place = object;
     for name in names {
@@ -149,7 +151,7 @@ pub(crate) fn set(object: &mut Value, names: &[&str], value: Value) {
 // === impl PathFilter ===
 
 impl PathFilter {
-    /// The field and the value that an item has that is selected, where the filter asks for exactly that.
+    /// Returns the field and the value of an equality filter, which every selected item has.
     pub(crate) fn identity(&self) -> Option<(Vec<&str>, &Value)> {
         match self {
             Self::Compare(PathOperand::Steps(steps), PathOperator::Equal, PathOperand::Literal(value))

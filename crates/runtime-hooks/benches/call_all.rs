@@ -1,7 +1,8 @@
-//! What it takes to call a hook of 10 handlers, beside a bare HTTP client that sends the same bytes: `cargo bench -p runtime-hooks
-//! --features client`. First the latencies of both, by turns in one run; then time and allocations.
+//! Measures calls of a hook with 10 handlers, compared with a bare HTTP client that sends the same bytes:
+//! `cargo bench -p runtime-hooks --features client`. First the latencies of both, alternating in one run;
+//! then time and allocations.
 
-#![expect(clippy::expect_used, reason = "what cannot be set up is not measured")]
+#![expect(clippy::expect_used, reason = "a failed setup ends the benchmark")]
 
 use std::{
     collections::BTreeMap,
@@ -55,14 +56,14 @@ static ALLOCATOR: AllocProfiler = AllocProfiler::system();
 
 const HANDLERS: usize = 10;
 
-/// How often each is measured for its latencies.
+/// How often each latency is measured.
 const ROUNDS: usize = 2000;
 
 const ANSWER: &[u8] = br#"{"status":"Success","message":"","retryAfterSeconds":0}"#;
 
 static BED: LazyLock<Bed> = LazyLock::new(Bed::new);
 
-/// A server, and two clients that call it.
+/// A server and two clients of it.
 struct Bed {
     runtime: Runtime,
     hooks: HookClient,
@@ -73,7 +74,7 @@ struct Bed {
     body: Bytes,
 }
 
-struct Here(SocketAddr);
+struct LocalAddress(SocketAddr);
 
 fn main() {
     let bed = &*BED;
@@ -86,14 +87,17 @@ fn main() {
                 let took = started.elapsed();
                 let started = Instant::now();
                 bed.call_bare(order).await;
-                // The first are for making connections.
+                // The first calls open connections.
                 if round >= 100 {
                     ours.push(took);
                     bare.push(started.elapsed());
                 }
             }
             println!("{order:?}: {HANDLERS} handlers, {} bytes each", bed.body.len());
-            let (ours, bare) = (shown("call_all", &mut ours), shown("bare client", &mut bare));
+            let (ours, bare) = (
+                print_latencies("call_all", &mut ours),
+                print_latencies("bare client", &mut bare),
+            );
             println!(
                 "  call_all takes {:.2} times as long\n",
                 ours.as_secs_f64() / bare.as_secs_f64()
@@ -103,8 +107,8 @@ fn main() {
     divan::main();
 }
 
-/// Prints the latencies, and returns all of them together.
-fn shown(name: &str, took: &mut [Duration]) -> Duration {
+/// Prints the latencies and returns their sum.
+fn print_latencies(name: &str, took: &mut [Duration]) -> Duration {
     took.sort_unstable();
     let all: Duration = took.iter().sum();
     let at = |part: usize| took[took.len() * part / 100];
@@ -127,7 +131,7 @@ fn bare_client(bencher: Bencher<'_, '_>, order: CallOrder) {
     bencher.bench_local(|| BED.runtime.block_on(BED.call_bare(order)));
 }
 
-/// A Cluster of some 4 kB.
+/// A Cluster of about 4 kB.
 fn cluster() -> EmbeddedObject {
     let variables: Vec<_> = (0..40)
         .map(|number| json!({"name": format!("variable-{number}"), "value": {"a": number, "text": "x".repeat(40)}}))
@@ -143,7 +147,7 @@ fn cluster() -> EmbeddedObject {
     }
 }
 
-/// A server on a thread of its own, by whom it is trusted, and where it is.
+/// Starts a server on its own thread; returns its CA and its address.
 fn serve() -> (String, SocketAddr) {
     let mut ca = CertificateParams::default();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -155,10 +159,10 @@ fn serve() -> (String, SocketAddr) {
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .expect("ring has them")
+        .expect("ring supports these versions")
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], key)
-        .expect("they belong together");
+        .expect("the key matches the certificate");
     let tls = TlsAcceptor::from(Arc::new(config));
     let (sender, receiver) = std::sync::mpsc::channel();
     thread::spawn(move || {
@@ -197,7 +201,7 @@ impl Bed {
             .build()
             .expect("a runtime");
         let (ca_bundle, address) = serve();
-        let registry = Registry::in_code();
+        let registry = Registry::listed();
         for number in 0..HANDLERS {
             let config = ExtensionConfig {
                 name: format!("ext-{number}"),
@@ -221,22 +225,22 @@ impl Bed {
             };
             registry.register(config, vec![handler]).expect("good names");
         }
-        let handlers = registry.handlers().expect("all are known");
+        let handlers = registry.handlers().expect("the hook is in the catalog");
         let url = |path: &str| format!("https://localhost:{}{path}?timeout=10s", address.port());
         let urls = handlers.iter().map(|handler| url(handler.path())).collect();
         let transport = Transport::new(TransportOptions {
-            resolver: Arc::new(Here(address)),
+            resolver: Arc::new(LocalAddress(address)),
             proxies: false,
             ..TransportOptions::default()
         });
-        let catalog = Arc::new(Catalog::of_cluster_api());
+        let catalog = Arc::new(Catalog::cluster_api());
         let request = BeforeClusterCreateRequest {
             cluster: cluster(),
             ..BeforeClusterCreateRequest::default()
         };
         let definition = catalog
             .get(&BeforeClusterCreate::reference())
-            .expect("it is known");
+            .expect("the hook is in the catalog");
         let Ok(Value::Object(fields)) = serde_json::to_value(&request) else {
             unreachable!("a request is an object");
         };
@@ -247,7 +251,7 @@ impl Bed {
         roots.add_parsable_certificates(CertificateDer::pem_slice_iter(ca_bundle.as_bytes()).flatten());
         let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
-            .expect("ring has them")
+            .expect("ring supports these versions")
             .with_root_certificates(roots)
             .with_no_client_auth();
         let mut tcp = HttpConnector::new();
@@ -264,7 +268,7 @@ impl Bed {
             bare: Client::builder(TokioExecutor::new()).build(connector),
             urls,
             user_agent: HeaderValue::from_str(&TransportOptions::default().user_agent)
-                .expect("it is a header's"),
+                .expect("a valid header value"),
             body,
             runtime,
         }
@@ -301,7 +305,7 @@ impl Bed {
                 .await
                 .expect("it answers")
                 .to_bytes();
-            serde_json::from_slice::<Value>(&body).expect("it answers JSON")
+            serde_json::from_slice::<Value>(&body).expect("the answer is JSON")
         });
         let answers: Vec<_> = calls.buffered(beside).collect().await;
         assert_eq!(answers.len(), HANDLERS);
@@ -310,7 +314,7 @@ impl Bed {
 
 // === impl Here ===
 
-impl Resolve for Here {
+impl Resolve for LocalAddress {
     fn resolve(&self, _: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         let addresses = vec![self.0];
         async move { Ok(addresses) }.boxed()

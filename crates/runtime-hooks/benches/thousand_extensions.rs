@@ -1,8 +1,8 @@
-//! What becomes of calls where one extension in ten is dead, silent, lying, dripping or endless: `cargo bench -p runtime-hooks
-//! --features client --bench thousand_extensions`. Prints how late the latest call was, whether healthy ones answered, and how much
-//! memory the process took at most while so many were called at once.
+//! Calls a thousand extensions of which one in ten is dead, silent, lying, dripping or endless: `cargo bench
+//! -p runtime-hooks --features client --bench thousand_extensions`. Prints how late the last call returned,
+//! how many healthy extensions answered, and the peak memory of the process.
 
-#![expect(clippy::expect_used, reason = "what cannot be set up is not measured")]
+#![expect(clippy::expect_used, reason = "a failed setup ends the benchmark")]
 
 use std::{
     collections::BTreeMap,
@@ -54,32 +54,32 @@ use webhook_transport::{
     client::{Resolve, Transport, TransportOptions},
 };
 
-/// What extensions do.
+/// The behaviour of an extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Conduct {
+enum Behaviour {
     Healthy,
-    /// Nobody listens.
+    /// The port is closed.
     Dead,
     Silent,
     Lying,
-    /// A byte each 20 ms, for ever.
+    /// A byte every 20 ms, without end.
     Dripping,
-    /// Status 200, and as much as anybody reads.
+    /// Status 200 and an endless body.
     Endless,
 }
 
-/// Where extensions are, by the host that they are called by.
+/// Addresses of extensions by host name.
 struct Hosts(BTreeMap<String, SocketAddr>);
 
-/// A server of each conduct, in a process of its own in all but name: its memory counts, and is little.
+/// A server of each behaviour, in this process: its small memory is included.
 struct Servers {
     ca_bundle: String,
-    addresses: Vec<(Conduct, SocketAddr)>,
+    addresses: Vec<(Behaviour, SocketAddr)>,
 }
 
-/// What was seen of calls.
+/// The results of the calls.
 #[derive(Default)]
-struct Seen {
+struct Results {
     healthy: usize,
     failed_healthy: usize,
     latest: Duration,
@@ -89,12 +89,12 @@ const EXTENSIONS: usize = 1000;
 
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-const SOME_WRONG: [Conduct; 5] = [
-    Conduct::Dead,
-    Conduct::Silent,
-    Conduct::Lying,
-    Conduct::Dripping,
-    Conduct::Endless,
+const SOME_WRONG: [Behaviour; 5] = [
+    Behaviour::Dead,
+    Behaviour::Silent,
+    Behaviour::Lying,
+    Behaviour::Dripping,
+    Behaviour::Endless,
 ];
 
 #[tokio::main(worker_threads = 2)]
@@ -102,20 +102,19 @@ async fn main() {
     let servers = serve();
     for (name, wrong) in [
         ("dead, silent, lying, dripping, endless", &SOME_WRONG[..]),
-        ("endless", &[Conduct::Endless]),
+        ("endless", &[Behaviour::Endless]),
     ] {
-        for beside in [1, 10, 64] {
+        for concurrency in [1, 10, 64] {
             let client = client(&servers, wrong);
             let (idle, peak) = (resident(), Arc::new(AtomicBool::new(true)));
             let watched = watch(peak.clone());
             let started = Instant::now();
-            let seen = call_each(&client, wrong, beside).await;
+            let seen = call_each(&client, wrong, concurrency).await;
             let took = started.elapsed();
             peak.store(false, Ordering::Relaxed);
-            let most = watched.join().expect("it does not panic");
+            let most = watched.join().expect("the thread does not panic");
             println!(
-                "{EXTENSIONS} extensions, 100 of them {name}; {beside} at once, {took:.1?} for all:\n  {} healthy of {} answered, \
-                 the latest call {:.0?} behind its timeout, {:.0} MiB at most, {:.0} MiB above idle",
+                "{EXTENSIONS} extensions, 100 of them {name}; {concurrency} concurrent calls, {took:.1?} in total:\n  {} healthy of {} answered, the last call returned {:.0?} after its timeout, peak memory {:.0} MiB, {:.0} MiB above idle",
                 seen.healthy - seen.failed_healthy,
                 seen.healthy,
                 seen.latest.saturating_sub(TIMEOUT),
@@ -126,22 +125,22 @@ async fn main() {
     }
 }
 
-fn conduct(number: usize, wrong: &[Conduct]) -> Conduct {
+fn behaviour(number: usize, wrong: &[Behaviour]) -> Behaviour {
     match number % 10 {
         0 => wrong[number / 10 % wrong.len()],
-        _ => Conduct::Healthy,
+        _ => Behaviour::Healthy,
     }
 }
 
-/// A client of a thousand extensions, each with a handler.
-fn client(servers: &Servers, wrong: &[Conduct]) -> HookClient {
-    let registry = Registry::in_code();
+/// A client of a thousand extensions with one handler each.
+fn client(servers: &Servers, wrong: &[Behaviour]) -> HookClient {
+    let registry = Registry::listed();
     let mut hosts = BTreeMap::new();
     for number in 0..EXTENSIONS {
         let name = format!("ext-{number}");
-        let conduct = conduct(number, wrong);
-        let found = servers.addresses.iter().find(|(known, _)| *known == conduct);
-        // Port 9 of this machine: nobody listens there.
+        let behaviour = behaviour(number, wrong);
+        let found = servers.addresses.iter().find(|(known, _)| *known == behaviour);
+        // Port 9 is closed.
         let address = found.map_or(([127, 0, 0, 1], 9).into(), |(_, address)| *address);
         hosts.insert(format!("{name}.system.svc"), address);
         let config = ExtensionConfig {
@@ -165,23 +164,23 @@ fn client(servers: &Servers, wrong: &[Conduct]) -> HookClient {
         proxies: false,
         ..TransportOptions::default()
     });
-    HookClient::new(Arc::new(Catalog::of_cluster_api()), Arc::new(registry), transport)
+    HookClient::new(Arc::new(Catalog::cluster_api()), Arc::new(registry), transport)
 }
 
-/// Calls each handler once, so many at once.
-async fn call_each(client: &HookClient, wrong: &[Conduct], beside: usize) -> Seen {
+/// Calls each handler once, `concurrency` concurrently.
+async fn call_each(client: &HookClient, wrong: &[Behaviour], concurrency: usize) -> Results {
     let request = &BeforeClusterCreateRequest::default();
     let calls = stream::iter(0..EXTENSIONS).map(async |number| {
         let handler = format!("x.ext-{number}");
         let started = Instant::now();
         let called = client.call::<BeforeClusterCreate>(&handler, "default", request, CallOptions::default());
         let called = called.await;
-        (conduct(number, wrong), called.is_ok(), started.elapsed())
+        (behaviour(number, wrong), called.is_ok(), started.elapsed())
     });
-    let calls = calls.buffer_unordered(beside);
+    let calls = calls.buffer_unordered(concurrency);
     calls
-        .fold(Seen::default(), async |mut seen, (conduct, is_ok, took)| {
-            if conduct == Conduct::Healthy {
+        .fold(Results::default(), async |mut seen, (behaviour, is_ok, took)| {
+            if behaviour == Behaviour::Healthy {
                 seen.healthy += 1;
                 seen.failed_healthy += usize::from(!is_ok);
             }
@@ -191,7 +190,7 @@ async fn call_each(client: &HookClient, wrong: &[Conduct], beside: usize) -> See
         .await
 }
 
-/// The most MiB that the process has while it is watched.
+/// Returns the peak memory in MiB while `is_watched` is true.
 fn watch(is_watched: Arc<AtomicBool>) -> thread::JoinHandle<f64> {
     thread::spawn(move || {
         let mut most = 0.0_f64;
@@ -203,18 +202,18 @@ fn watch(is_watched: Arc<AtomicBool>) -> thread::JoinHandle<f64> {
     })
 }
 
-/// The MiB of memory that the process has now.
+/// The current memory of the process in MiB.
 fn resident() -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let words = line.and_then(|line| line.split_whitespace().next());
     words
         .and_then(|kib| kib.parse::<f64>().ok())
-        .expect("it has memory")
+        .expect("statm has a resident size")
         / 1024.0
 }
 
-/// Servers of all conducts, on a thread of their own.
+/// Starts servers of all behaviours on their own thread.
 fn serve() -> Servers {
     let mut ca = CertificateParams::default();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -226,23 +225,23 @@ fn serve() -> Servers {
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .expect("ring has them")
+        .expect("ring supports these versions")
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], key)
-        .expect("they belong together");
+        .expect("the key matches the certificate");
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let tls = TlsAcceptor::from(Arc::new(config));
     let (sender, receiver) = std::sync::mpsc::channel();
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async move {
-            for conduct in SOME_WRONG.into_iter().chain([Conduct::Healthy]) {
-                if conduct == Conduct::Dead {
+            for behaviour in SOME_WRONG.into_iter().chain([Behaviour::Healthy]) {
+                if behaviour == Behaviour::Dead {
                     continue;
                 }
                 let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-                let _ = sender.send((conduct, listener.local_addr().expect("it listens")));
-                tokio::spawn(accept(listener, tls.clone(), conduct));
+                let _ = sender.send((behaviour, listener.local_addr().expect("it listens")));
+                tokio::spawn(accept(listener, tls.clone(), behaviour));
             }
             drop(sender);
             std::future::pending::<()>().await;
@@ -254,14 +253,14 @@ fn serve() -> Servers {
     }
 }
 
-async fn accept(listener: TcpListener, tls: TlsAcceptor, conduct: Conduct) {
+async fn accept(listener: TcpListener, tls: TlsAcceptor, behaviour: Behaviour) {
     while let Ok((stream, _)) = listener.accept().await {
         let tls = tls.clone();
         tokio::spawn(async move {
             let Ok(stream) = tls.accept(stream).await else {
                 return;
             };
-            let service = service_fn(move |request| answer(request, conduct));
+            let service = service_fn(move |request| answer(request, behaviour));
             let _ = auto::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -271,20 +270,20 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, conduct: Conduct) {
 
 async fn answer(
     request: Request<Incoming>,
-    conduct: Conduct,
+    behaviour: Behaviour,
 ) -> Result<Response<StreamBody<BoxStream<'static, Result<Frame<Bytes>, Infallible>>>>, Infallible> {
     let _ = request.into_body().collect().await;
     let once = |text: &'static [u8]| stream::iter([Ok(Frame::data(Bytes::from_static(text)))]).boxed();
-    let body = match conduct {
-        Conduct::Healthy => once(br#"{"status":"Success"}"#),
-        Conduct::Lying => once(br#"{"status":"Lie","message":"x"}"#),
-        Conduct::Dead | Conduct::Silent => std::future::pending().await,
-        Conduct::Dripping => stream::unfold((), async |()| {
+    let body = match behaviour {
+        Behaviour::Healthy => once(br#"{"status":"Success"}"#),
+        Behaviour::Lying => once(br#"{"status":"Lie","message":"x"}"#),
+        Behaviour::Dead | Behaviour::Silent => std::future::pending().await,
+        Behaviour::Dripping => stream::unfold((), async |()| {
             tokio::time::sleep(Duration::from_millis(20)).await;
             Some((Ok(Frame::data(Bytes::from_static(b" "))), ()))
         })
         .boxed(),
-        Conduct::Endless => {
+        Behaviour::Endless => {
             stream::repeat_with(|| Ok(Frame::data(Bytes::from_static(&[b' '; 16 << 10])))).boxed()
         }
     };

@@ -6,22 +6,23 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-/// A Kubernetes object of any kind and version, as it came: versions of it change within one version of a hook.
+/// A Kubernetes object of any kind and version, unchanged: the versions of objects differ within one version
+/// of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EmbeddedObject(
-    /// Its fields.
+    /// The fields.
     pub Map<String, Value>,
 );
 
 // === impl EmbeddedObject ===
 
 impl EmbeddedObject {
-    /// The object as `T`.
+    /// Decodes the object as `T`.
     ///
     /// # Errors
     ///
-    /// When a field is not as `T` wants it.
+    /// When a field is invalid for `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         T::deserialize(Value::Object(self.0.clone()))
     }

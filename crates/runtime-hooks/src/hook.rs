@@ -1,4 +1,4 @@
-//! What a hook is: a request and a response by type, and where servers answer it.
+//! Hooks: typed requests and responses, and their paths on servers.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -8,9 +8,9 @@ use windlass_object::rfc1123::{is_label, is_subdomain};
 
 use crate::response::HookOutcome;
 
-/// A hook in one version: the types of its request and response, and what is known of it.
+/// A hook in one version: the types of its request and response, and its metadata.
 ///
-/// Cluster API's own are in [`cluster_api`](crate::cluster_api); anybody may define more:
+/// Cluster API's own are in [`cluster_api`](crate::cluster_api). Custom hooks can be defined:
 ///
 /// ```
 /// use runtime_hooks::{
@@ -65,9 +65,9 @@ use crate::response::HookOutcome;
 /// assert_eq!(BeforeCoffee::reference().path(), "/hooks.example.com/v1/beforecoffee");
 /// ```
 pub trait Hook: Send + Sync + 'static {
-    /// What is asked.
+    /// The request.
     type Request: HookRequest;
-    /// What is answered.
+    /// The response.
     type Response: HookResponse;
     /// For example `hooks.runtime.cluster.x-k8s.io`.
     const GROUP: &'static str;
@@ -75,10 +75,10 @@ pub trait Hook: Send + Sync + 'static {
     const VERSION: &'static str;
     /// For example `BeforeClusterCreate`.
     const NAME: &'static str;
-    /// What is known of it beside its types.
+    /// The metadata.
     const METADATA: HookMetadata = HookMetadata::new();
 
-    /// The hook by its names.
+    /// Returns the names of the hook.
     fn reference() -> HookReference {
         HookReference {
             api_version: format!("{}/{}", Self::GROUP, Self::VERSION),
@@ -87,46 +87,46 @@ pub trait Hook: Send + Sync + 'static {
     }
 }
 
-/// What a hook is asked with. On the wire `kind` and `apiVersion` stand beside its fields; neither is a field of the type.
+/// A request. In JSON it also has `kind` and `apiVersion`, which are not fields of the type.
 pub trait HookRequest:
     Clone + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
 {
-    /// Whether it has a field `settings`, into which those of the ExtensionConfig go.
+    /// Whether the type has a field `settings`, for the settings of the ExtensionConfig.
     const HAS_SETTINGS: bool;
 }
 
-/// What a hook is answered with. [`Default`] is a success with nothing to say.
+/// A response. [`Default`] is a success without a message.
 pub trait HookResponse:
     Clone + Default + Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static
 {
-    /// Whether the handler succeeded, and what is to be known beside that.
+    /// Returns the status, message and retry time.
     fn outcome(&self) -> HookOutcome;
 
-    /// Changes [`Self::outcome`]; what the response has no field for is dropped.
+    /// Sets the status, message and retry time, as far as the type has fields for them.
     fn set_outcome(&mut self, outcome: HookOutcome);
 }
 
-/// What somebody gave a handler to work with, by the ExtensionConfig or by whoever calls.
+/// Settings of a handler, from the ExtensionConfig or from the caller.
 pub type HookSettings = BTreeMap<String, String>;
 
-/// What is known of a hook beside its types (`HookMeta` of `api/runtime/catalog/catalog.go`).
+/// Metadata of a hook (`HookMeta` of `api/runtime/catalog/catalog.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HookMetadata {
-    /// One line.
+    /// A summary of one line.
     pub summary: &'static str,
-    /// What whoever answers it has to know.
+    /// What an implementation has to know.
     pub description: &'static str,
-    /// What it is shown under.
+    /// Groups for documentation.
     pub tags: &'static [&'static str],
-    /// Whether a newer version is to be answered instead.
+    /// Whether a newer version should be used instead.
     pub deprecated: bool,
-    /// Whether a server answers it once, rather than by handlers with names.
+    /// Whether a server has one unnamed handler for the hook.
     pub singleton: bool,
-    /// Whether being asked twice does no more than being asked once: only then is a call that failed on its way tried again.
+    /// Whether a repeated call has no further effect; only then is a failed call retried.
     pub idempotent: bool,
 }
 
-/// A hook, as the status of an ExtensionConfig names it (`requestHook`).
+/// The names of a hook, as in the status of an ExtensionConfig (`requestHook`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HookReference {
     /// `group/version`, for example `hooks.runtime.cluster.x-k8s.io/v1alpha1`.
@@ -135,13 +135,13 @@ pub struct HookReference {
     pub hook: String,
 }
 
-/// The longest name of a hook that the status of an ExtensionConfig holds.
+/// The longest name of a hook in the status of an ExtensionConfig.
 const LONGEST_NAME: usize = 256;
 
 // === impl HookMetadata ===
 
 impl HookMetadata {
-    /// Of a hook of which nothing is known: not deprecated, not a singleton, not idempotent.
+    /// Metadata of a hook that is not deprecated, not a singleton and not idempotent.
     pub const fn new() -> Self {
         Self {
             summary: "",
@@ -163,47 +163,48 @@ impl Default for HookMetadata {
 // === impl HookReference ===
 
 impl HookReference {
-    /// The part of `apiVersion` before the slash; empty where there is none.
+    /// The group in `apiVersion`; empty if there is none.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// The part of `apiVersion` behind the slash.
+    /// The version in `apiVersion`.
     pub fn version(&self) -> &str {
         self.api_version
             .split_once('/')
             .map_or(&*self.api_version, |(_, version)| version)
     }
 
-    /// The name among all versions, `<hook>.<group>`: what is called, whichever version a handler answers.
+    /// The name for all versions, `<hook>.<group>`.
     pub fn group_hook(&self) -> String {
         format!("{}.{}", self.hook, self.group())
     }
 
-    /// Whether both are one hook, maybe in different versions.
+    /// Reports whether both are versions of the same hook.
     pub fn is_same_hook(&self, other: &Self) -> bool {
         self.hook == other.hook && self.group() == other.group()
     }
 
-    /// Whether `apiVersion` has a group and a version that the API server would take. They become parts of a path.
+    /// Reports whether `apiVersion` has a group and version that the API server accepts. They become part of
+    /// a path.
     pub(crate) fn has_group_and_version(&self) -> bool {
         let parts = self.api_version.split_once('/');
         parts.is_some_and(|(group, version)| is_subdomain(group) && is_label(version))
     }
 
-    /// Whether the name is one that a type may have. It becomes a part of a path.
+    /// Reports whether the name is valid for a type. It becomes part of a path.
     pub(crate) fn has_name(&self) -> bool {
         let name = self.hook.as_bytes();
         (1..=LONGEST_NAME).contains(&name.len()) && name.iter().all(u8::is_ascii_alphanumeric)
     }
 
-    /// Where a server answers it, behind the path of its ExtensionConfig: `/{group}/{version}/{hook}` in lower case
+    /// The path of the hook, below that of the ExtensionConfig: `/{group}/{version}/{hook}` in lower case
     /// (`GVHToPath` of `api/runtime/catalog/catalog.go`).
     pub fn path(&self) -> String {
         format!("/{}/{}", self.api_version, self.hook.to_lowercase())
     }
 
-    /// Where the handler `name` of a server answers it; [`Self::path`] where a server answers it once.
+    /// The path of the handler `name`; [`Self::path`] for a singleton.
     pub fn handler_path(&self, name: &str) -> String {
         format!("{}/{}", self.path(), name.to_lowercase())
     }
@@ -215,7 +216,7 @@ impl fmt::Display for HookReference {
     }
 }
 
-/// `path` behind `prefix`, without `.`, `..` and slashes that say nothing, as Go's `path.Join` has it.
+/// Joins paths without `.`, `..` and repeated slashes, like Go's `path.Join`.
 pub fn join(prefix: &str, path: &str) -> String {
     let mut segments = Vec::new();
     for segment in prefix.split('/').chain(path.split('/')) {
@@ -236,7 +237,7 @@ mod tests {
     use crate::cluster_api::{BeforeClusterUpgrade, Discovery};
 
     #[test]
-    fn a_hook_is_answered_at_its_path() {
+    fn a_hook_has_a_path() {
         assert_eq!(
             Discovery::reference().path(),
             "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_has_the_names_that_cluster_api_shows() {
+    fn a_hook_is_displayed_as_in_cluster_api() {
         let hook = BeforeClusterUpgrade::reference();
         assert_eq!(
             hook.group_hook(),

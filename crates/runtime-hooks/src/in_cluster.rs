@@ -1,4 +1,4 @@
-//! ExtensionConfigs and namespaces of a cluster, read only.
+//! Reads ExtensionConfigs and namespaces of a cluster.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     client::{NamespaceError, NamespaceLabels},
 };
 
-/// Namespaces as the API server has them now.
+/// Reads the labels of namespaces from the API server.
 #[derive(Clone)]
 pub struct ClusterNamespaces {
     namespaces: Api<Namespace>,
@@ -32,11 +32,12 @@ const GROUP: &str = "runtime.cluster.x-k8s.io";
 
 const KIND: &str = "ExtensionConfig";
 
-/// How often a cluster is asked that has no ExtensionConfigs, or does not answer.
+/// How long to wait before ExtensionConfigs are discovered again, if they are not served or the API server
+/// does not answer.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Keeps a registry as the ExtensionConfigs of a cluster have it, until it is dropped. Nothing is ever written. Where the kind is
-/// not served there are no handlers, until it is.
+/// Keeps a registry in sync with the ExtensionConfigs of a cluster, until the future is dropped. It writes
+/// nothing to the cluster. While the kind is not served, there are no handlers.
 pub async fn follow_extension_configs(client: Client, registry: Arc<Registry>) {
     loop {
         match resource(&client).await {
@@ -45,17 +46,17 @@ pub async fn follow_extension_configs(client: Client, registry: Arc<Registry>) {
                 registry.retain(|_| false);
                 registry.mark_listed();
             }
-            Err(error) => warn!(%error, "Cannot tell whether ExtensionConfigs are served"),
+            Err(error) => warn!(%error, "Cannot discover whether ExtensionConfigs are served"),
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// The version of ExtensionConfigs that the API server prefers; [`None`] where it serves none.
+/// Returns the version of ExtensionConfigs that the API server prefers; [`None`] if it serves none.
 ///
 /// # Errors
 ///
-/// When it does not say.
+/// When the API server cannot be queried.
 pub async fn resource(client: &Client) -> Result<Option<ApiResource>, kube::Error> {
     let groups = client.list_api_groups().await?;
     if !groups.groups.iter().any(|group| group.name == GROUP) {
@@ -65,7 +66,7 @@ pub async fn resource(client: &Client) -> Result<Option<ApiResource>, kube::Erro
     Ok(group.recommended_kind(KIND).map(|(resource, _)| resource))
 }
 
-/// Returns when the kind is not served any more.
+/// Returns when the kind is no longer served.
 async fn follow(client: &Client, resource: &ApiResource, registry: &Registry) {
     let configs: Api<DynamicObject> = Api::all_with(client.clone(), resource);
     let events = watcher(configs, watcher::Config::default()).default_backoff();
@@ -86,7 +87,7 @@ async fn follow(client: &Client, resource: &ApiResource, registry: &Registry) {
             Ok(Some(Event::Delete(config))) => registry.remove(&config.name_any()),
             Ok(None) => return,
             Err(error) if is_absent(&error) => {
-                info!("ExtensionConfigs are not served any more");
+                info!("ExtensionConfigs are no longer served");
                 return;
             }
             Err(error) => warn!(%error, "Cannot watch ExtensionConfigs"),
@@ -113,7 +114,7 @@ fn is_absent(error: &watcher::Error) -> bool {
 // === impl ClusterNamespaces ===
 
 impl ClusterNamespaces {
-    /// Those of a cluster, of which each is got when it is asked for.
+    /// Creates a reader that gets each namespace on demand.
     pub fn new(client: Client) -> Self {
         Self {
             namespaces: Api::all(client),
@@ -124,7 +125,7 @@ impl ClusterNamespaces {
 impl NamespaceLabels for ClusterNamespaces {
     fn labels(&self, namespace: String) -> BoxFuture<'_, Result<Value, NamespaceError>> {
         Box::pin(async move {
-            // The API server has no name that is empty, and would list all.
+            // A request with an empty name would list all namespaces.
             if namespace.is_empty() {
                 return Err(NamespaceError::NotFound(namespace));
             }

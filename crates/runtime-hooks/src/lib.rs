@@ -1,7 +1,7 @@
 //! Runtime hooks: Cluster API's Runtime SDK for any controller.
 //!
-//! A controller asks servers over TLS at certain points of what it does. What it asks is a [`Hook`]; who answers is a handler of a
-//! server, which an ExtensionConfig registers.
+//! At certain points, a controller calls servers over TLS. The typed call is a [`Hook`]; it is answered by handlers of a server, which an
+//! ExtensionConfig registers.
 //!
 //! ```text
 //! define    Hook -> Catalog -> OpenAPI
@@ -10,7 +10,7 @@
 //! call      Hook + Registry -> HookClient -> handlers -> one response    (feature `client`)
 //! ```
 //!
-//! Without features it is pure: types, the catalog, and the registry.
+//! Without features, the crate has no I/O: types, the catalog, and the registry.
 
 pub mod catalog;
 #[cfg(feature = "client")]

@@ -1,4 +1,4 @@
-//! What every response has: whether the handler succeeded, what it says, and when to ask again.
+//! The common parts of responses: status, message and retry time.
 
 use std::{borrow::Cow, collections::BTreeSet, fmt};
 
@@ -9,32 +9,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum ResponseStatus {
-    /// It did.
+    /// The handler succeeded.
     #[default]
     Success,
-    /// It did not, and says so.
+    /// The handler reports a failure.
     Failure,
-    /// It says something else, or nothing, which is an error.
+    /// Another value or none, which is an error.
     Unknown(String),
 }
 
-/// What every response says, of one handler or of several.
+/// The outcome of one handler, or of several combined.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HookOutcome {
-    /// Whether it succeeded.
+    /// Whether the handler succeeded.
     #[serde(default = "ResponseStatus::unset")]
     pub status: ResponseStatus,
-    /// What a person is to know.
+    /// A message for users.
     pub message: String,
-    /// After how many seconds to ask again; what is asked for may not go on before. 0: it may.
+    /// The number of seconds until the hook is called again; the operation is blocked until then. 0 does not
+    /// block.
     pub retry_after_seconds: i32,
 }
 
 // === impl ResponseStatus ===
 
 impl ResponseStatus {
-    /// Of a response that does not say.
+    /// The status of a response without one.
     pub fn unset() -> Self {
         Self::Unknown(String::new())
     }
@@ -90,7 +91,7 @@ impl JsonSchema for ResponseStatus {
 // === impl HookOutcome ===
 
 impl HookOutcome {
-    /// It did not succeed, because of what `message` says.
+    /// Creates a failure with a message.
     pub fn failure(message: impl Into<String>) -> Self {
         Self {
             status: ResponseStatus::Failure,
@@ -99,13 +100,13 @@ impl HookOutcome {
         }
     }
 
-    /// What several handlers say together, which have all succeeded: the soonest time to ask again, and all that they say
+    /// Combines the outcomes of handlers that all succeeded: the soonest retry and all messages
     /// (`aggregateSuccessfulResponses` of `internal/runtime/client/client.go`).
-    pub fn of_all(outcomes: impl IntoIterator<Item = Self>) -> Self {
+    pub fn combine(outcomes: impl IntoIterator<Item = Self>) -> Self {
         let mut messages = Vec::new();
         let mut retries = BTreeSet::new();
         for outcome in outcomes {
-            // A time that is over asks for nothing.
+            // 0 or less means no retry.
             if outcome.retry_after_seconds > 0 {
                 retries.insert(outcome.retry_after_seconds);
             }
@@ -126,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_soonest_retry_and_all_messages_count() {
+    fn the_soonest_retry_and_all_messages_are_combined() {
         let outcome = |message: &str, retry_after_seconds| HookOutcome {
             message: message.into(),
             retry_after_seconds,
@@ -134,12 +135,12 @@ mod tests {
         };
         let all = [(0, "test1"), (1, ""), (5, "test2"), (-4, ""), (3, "")];
         let all = all.map(|(seconds, message)| outcome(message, seconds));
-        assert_eq!(HookOutcome::of_all(all), outcome("test1, test2", 1));
-        assert_eq!(HookOutcome::of_all([]), HookOutcome::default());
+        assert_eq!(HookOutcome::combine(all), outcome("test1, test2", 1));
+        assert_eq!(HookOutcome::combine([]), HookOutcome::default());
     }
 
     #[test]
-    fn a_status_that_is_not_known_is_kept() {
+    fn an_unknown_status_is_kept() {
         for (text, status) in [
             ("\"Success\"", ResponseStatus::Success),
             ("\"Failure\"", ResponseStatus::Failure),

@@ -1,4 +1,4 @@
-//! Bytes that are base64 in JSON, as Go has its `[]byte`.
+//! Bytes that are base64 in JSON, like Go's `[]byte`.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// Bytes: base64 in JSON.
+/// Bytes that serialize to base64.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Base64Bytes(
-    /// As they are, not encoded.
+    /// The decoded bytes.
     pub Vec<u8>,
 );
 

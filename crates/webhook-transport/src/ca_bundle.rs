@@ -1,4 +1,4 @@
-//! Whether a trust bundle can be used, before anybody is called with it.
+//! Validation of a trust bundle before it is used to call a server.
 
 use rustls_pki_types::{
     CertificateDer,
@@ -7,39 +7,40 @@ use rustls_pki_types::{
 use thiserror::Error;
 use webpki::anchor_from_trusted_cert;
 
-/// Why nobody can be trusted by what should be certificates.
+/// Why a trust bundle is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CaBundleError {
-    /// It breaks off.
+    /// The PEM is malformed or truncated.
     #[error("must be PEM: {0}")]
     Syntax(
-        /// What is wrong.
+        /// The parse error.
         String,
     ),
-    /// Something else is in it, a key perhaps.
+    /// The bundle has a PEM section other than a certificate, for example a private key.
     #[error("must have certificates only, not {0}")]
     OtherSection(
-        /// What it is.
+        /// The label of that section.
         String,
     ),
-    /// Nothing in it is a certificate.
+    /// The bundle has no certificate.
     #[error("must have at least one PEM certificate")]
     NoCertificate,
     /// A section is not an X.509 certificate.
-    #[error("certificate {number} is not one of X.509: {problem}")]
+    #[error("certificate {number} is not an X.509 certificate: {problem}")]
     Certificate {
-        /// Which, from 1.
+        /// The certificate's position, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The parse error.
         problem: String,
     },
 }
 
-/// Whether `bundle` is one or more X.509 certificates in PEM, and nothing else. What stands between them does not count.
+/// Checks that `bundle` consists of one or more X.509 certificates in PEM. Text between the PEM sections is
+/// ignored.
 ///
 /// # Errors
 ///
-/// With the first that is wrong.
+/// The first invalid section.
 pub fn check_ca_bundle(bundle: &[u8]) -> Result<(), CaBundleError> {
     let mut number = 0;
     for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(bundle) {
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bundle_is_certificates_and_nothing_else() {
+    fn a_ca_bundle_has_only_certificates() {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::default().self_signed(&key).unwrap().pem();
         let two = format!("# the first\n{certificate}\n# the second\r\n{certificate}");
@@ -84,7 +85,7 @@ mod tests {
             ),
             (
                 &format!("{certificate}{junk}"),
-                "certificate 2 is not one of X.509: ",
+                "certificate 2 is not an X.509 certificate: ",
             ),
         ] {
             let error = check_ca_bundle(bad.as_bytes()).unwrap_err().to_string();

@@ -14,53 +14,53 @@ use rustls::{
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// The files of a certificate and its key.
+/// The files of a certificate and its private key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
     certificate: PathBuf,
     key: PathBuf,
 }
 
-/// Why files cannot be used. It names them, and never shows what they hold.
+/// Why files cannot be used. Messages name the files and never show their content.
 #[derive(Debug, Error)]
 pub enum LoadFilesError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: io::Error,
     },
-    /// A file is not PEM of what it should hold.
+    /// A file is not PEM, or lacks the expected section.
     #[error("{}: {source}", path.display())]
     Parse {
-        /// The file.
+        /// The path.
         path: PathBuf,
-        /// What is wrong.
+        /// The parse error.
         source: pem::Error,
     },
-    /// The key cannot sign, or belongs to another certificate.
+    /// The private key is unusable, or does not match the certificate.
     #[error("{} and {}: {source}", certificate.display(), key.display())]
     Use {
-        /// The file of the certificate.
+        /// The path of the certificate.
         certificate: PathBuf,
-        /// The file of the key.
+        /// The path of the private key.
         key: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: rustls::Error,
     },
-    /// A file has no authority, or one that nothing can be verified by.
+    /// A file has no CA certificate, or one that cannot verify anything.
     #[error("{}: {problem}", path.display())]
     Authorities {
-        /// The file.
+        /// The path.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         problem: String,
     },
 }
 
-/// What TLS is made of; named, so that nothing depends on what a program installs.
+/// The cryptography provider, passed explicitly so that nothing depends on the process-wide default.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
@@ -68,7 +68,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 // === impl CertificateFiles ===
 
 impl CertificateFiles {
-    /// A file with a certificate and those that lead to its authority, and one with its key.
+    /// Names the file of a certificate chain and that of its private key.
     pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         Self {
             certificate: certificate.into(),
@@ -76,16 +76,16 @@ impl CertificateFiles {
         }
     }
 
-    /// `tls.crt` and `tls.key` in a folder, as a Secret is mounted.
+    /// Names `tls.crt` and `tls.key` in a folder, as in a mounted Secret.
     pub fn in_folder(folder: &Path) -> Self {
         Self::new(folder.join("tls.crt"), folder.join("tls.key"))
     }
 
-    /// Reads both.
+    /// Loads the certificate and its private key.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or they are not a certificate and its key.
+    /// When a file cannot be read, or the private key does not match the certificate.
     pub fn load(&self) -> Result<CertifiedKey, LoadFilesError> {
         let chain = read_certificates(&self.certificate)?;
         let key = Zeroizing::new(read(&self.key)?);
@@ -93,7 +93,8 @@ impl CertificateFiles {
             path: self.key.clone(),
             source,
         })?;
-        // Refuses a key that does not belong to the certificate: what is read while both files are replaced.
+        // Rejects a private key that does not match the certificate, which happens when both files are being
+        // replaced.
         CertifiedKey::from_der(chain, key, &provider()).map_err(|source| LoadFilesError::Use {
             certificate: self.certificate.clone(),
             key: self.key.clone(),
@@ -102,7 +103,7 @@ impl CertificateFiles {
     }
 }
 
-/// All certificates in a file, of which there may be none.
+/// Reads all certificates of a file; there may be none.
 pub(crate) fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, LoadFilesError> {
     let certificates = CertificateDer::pem_slice_iter(&read(path)?).collect::<Result<_, _>>();
     certificates.map_err(|source| LoadFilesError::Parse {
@@ -127,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_certificate_with_its_own_key_is_taken() {
+    fn a_certificate_needs_its_own_private_key() {
         let folder = TempDir::new().unwrap();
         let files = CertificateFiles::in_folder(folder.path());
         let issued = ["a.example.com", "b.example.com"]
@@ -152,15 +153,15 @@ mod tests {
             fs::write(folder.path().join("tls.key"), key).unwrap();
             let loaded = files.load();
             assert_eq!(loaded.is_ok(), is_good, "{certificate}{loaded:?}");
-            let said = format!("{loaded:?}");
+            let text = format!("{loaded:?}");
             let secrets = [&first.1, &second.1].map(|key| key.lines().nth(1).unwrap().to_owned());
-            assert!(!secrets.iter().any(|secret| said.contains(secret)), "{said}");
+            assert!(!secrets.iter().any(|secret| text.contains(secret)), "{text}");
         }
     }
 
     proptest! {
         #[test]
-        fn whatever_files_hold_is_read_or_refused(certificate in ".{0,100}", key in ".{0,100}") {
+        fn any_file_content_is_loaded_or_rejected(certificate in ".{0,100}", key in ".{0,100}") {
             let folder = TempDir::new().unwrap();
             fs::write(folder.path().join("tls.crt"), certificate).unwrap();
             fs::write(folder.path().join("tls.key"), format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----")).unwrap();

@@ -1,6 +1,6 @@
 //! HTTP over TLS between controllers and webhooks, for both sides (features `client` and `server`).
 //!
-//! Nothing here knows what is asked and answered.
+//! This crate knows nothing about the content of requests and responses.
 
 mod base64_bytes;
 mod ca_bundle;
@@ -24,4 +24,4 @@ pub use ca_bundle::{CaBundleError, check_ca_bundle};
 pub use files::{CertificateFiles, LoadFilesError};
 #[cfg(any(feature = "client", feature = "server"))]
 pub use live_certificate::LiveCertificate;
-pub use server_reference::{ServerError, ServerReference, is_path};
+pub use server_reference::{ServerError, ServerReference, is_url_path};

@@ -1,4 +1,4 @@
-//! A certificate that is read again while it is used: what a server serves, or what a client presents, at each handshake.
+//! A certificate that is reloaded while it is in use, by a server or by a client.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     reloaded::{ReloadSource, Reloaded},
 };
 
-/// The certificate that is used now, if there is one.
+/// The current certificate, if there is one.
 #[derive(Clone)]
 pub struct LiveCertificate {
     current: Reloaded<CertifiedKey>,
@@ -23,35 +23,35 @@ pub struct LiveCertificate {
 // === impl LiveCertificate ===
 
 impl LiveCertificate {
-    /// Always this one.
+    /// Uses one certificate forever.
     pub fn fixed(certificate: CertifiedKey) -> Self {
         Self {
             current: Reloaded::fixed(Some(certificate)),
         }
     }
 
-    /// None: every handshake of a server fails.
+    /// Has no certificate: every TLS handshake of a server fails.
     pub fn none() -> Self {
         Self {
             current: Reloaded::fixed(None),
         }
     }
 
-    /// What is in `files` now.
+    /// Loads `files` once.
     ///
     /// # Errors
     ///
-    /// When that cannot be used.
+    /// When the files cannot be used.
     pub fn load(files: &CertificateFiles) -> Result<Self, LoadFilesError> {
         files.load().map(Self::fixed)
     }
 
-    /// What is in `files`, read again whenever `period` has passed, for as long as it is used by anybody. Files that cannot be used
-    /// leave the certificate as it is.
+    /// Loads `files` and reloads them every `period`, as long as a clone exists. Unusable files leave the
+    /// certificate unchanged.
     ///
     /// # Errors
     ///
-    /// When they cannot be used now.
+    /// When the files cannot be used at the start.
     ///
     /// # Panics
     ///
@@ -61,7 +61,8 @@ impl LiveCertificate {
         Ok(Self::reloaded(Some(first), files, period))
     }
 
-    /// As [`Self::follow`], but `files` need not be there yet: handshakes of a server fail until they are.
+    /// Like [`Self::follow`], but `files` may be missing at the start: TLS handshakes of a server fail until
+    /// they can be loaded.
     ///
     /// # Panics
     ///
@@ -81,7 +82,7 @@ impl LiveCertificate {
         }
     }
 
-    /// The certificate of now, without those that lead to its CA, DER; empty where there is none.
+    /// The current certificate in DER, without its chain; empty if there is none.
     #[cfg(feature = "client")]
     pub(crate) fn leaf(&self) -> Vec<u8> {
         let current = self.current.current();

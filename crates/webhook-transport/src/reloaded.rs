@@ -1,37 +1,37 @@
-//! What was last read from files, read again and again.
+//! A value that is reloaded from files periodically.
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-/// What was last read and was good.
+/// The last valid value.
 pub(crate) struct Reloaded<T> {
     current: watch::Receiver<Option<Arc<T>>>,
 }
 
-/// How files are read.
+/// How to load the value.
 pub(crate) struct ReloadSource<T, E> {
-    /// What they hold, for logs.
+    /// What the files contain, for log messages.
     pub(crate) name: &'static str,
-    /// Reads them. May block.
+    /// Loads the value. May block.
     pub(crate) load: Box<dyn Fn() -> Result<T, E> + Send + Sync>,
-    /// Whether nothing has changed.
+    /// Compares two loaded values; an equal one is discarded.
     pub(crate) is_same: fn(&T, &T) -> bool,
 }
 
 // === impl Reloaded ===
 
 impl<T: Send + Sync + 'static> Reloaded<T> {
-    /// What never changes.
+    /// Holds a value that never changes.
     pub(crate) fn fixed(value: Option<T>) -> Self {
         let (_, current) = watch::channel(value.map(Arc::new));
         Self { current }
     }
 
-    /// Begins with `first` and reads `source` whenever `period` has passed, for as long as anybody holds what this returns. What
-    /// cannot be read, or is not good, leaves the last as it is.
+    /// Starts with `first` and reloads `source` every `period`, as long as a clone exists. A failed reload
+    /// keeps the last value.
     ///
-    /// Files are read by the clock, since the node swaps a symbolic link above them, which file watches miss.
+    /// Files are polled because the kubelet swaps a symbolic link above them, which file watches miss.
     pub(crate) fn follow<E>(first: Option<T>, source: ReloadSource<T, E>, period: Duration) -> Self
     where
         E: Display + Send + 'static,
@@ -41,7 +41,7 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
         Self { current }
     }
 
-    /// The last that was good; [`None`] where there was none yet.
+    /// The last valid value; [`None`] if there was none yet.
     pub(crate) fn current(&self) -> Option<Arc<T>> {
         self.current.borrow().clone()
     }
@@ -101,7 +101,7 @@ mod tests {
 
     const PERIOD: Duration = Duration::from_millis(1);
 
-    /// What files hold, and how often they were read.
+    /// The content of fake files, and how often they were read.
     #[derive(Clone)]
     struct Files {
         content: Arc<Mutex<Result<u32, String>>>,
@@ -130,7 +130,7 @@ mod tests {
 
         async fn hold(&self, content: Result<u32, String>) {
             *self.content.lock().unwrap() = content;
-            // The first may have been under way before.
+            // The first read may have started before the change.
             let enough = self.reads.load(Ordering::SeqCst) + 3;
             while self.reads.load(Ordering::SeqCst) < enough {
                 tokio::time::sleep(PERIOD).await;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_that_was_good_is_kept() {
+    async fn an_invalid_reload_keeps_the_last_value() {
         let files = Files::holding(Err("no file".into()));
         let reloaded = Reloaded::follow(None, files.source(), PERIOD);
         for (content, expected) in [
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_not_changed_stays_the_very_same() {
+    async fn an_unchanged_value_is_not_replaced() {
         let files = Files::holding(Ok(1));
         let reloaded = Reloaded::follow(Some(1), files.source(), PERIOD);
         let first = reloaded.current().unwrap();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_reads_what_nobody_holds() {
+    async fn reloading_stops_after_the_last_clone_is_dropped() {
         let files = Files::holding(Ok(1));
         let reloaded = Reloaded::follow(None, files.source(), PERIOD);
         let other = reloaded.clone();

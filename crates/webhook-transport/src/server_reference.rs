@@ -1,4 +1,4 @@
-//! Who is called.
+//! The server to call.
 
 use std::{
     fmt,
@@ -14,48 +14,48 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 use windlass_object::rfc1123::is_label;
 
-/// A server, by the name that its certificate must have, and by whom it is trusted.
+/// A server: the name that its certificate must have, and its trust bundle.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerReference {
     pub(crate) authority: Authority,
     prefix: String,
     ca_bundle: Bytes,
-    /// Of the trust bundle, which is long: names it in logs, and in tables of what is known of servers.
+    /// A digest of the trust bundle, which is long, for logs and lookups.
     digest: [u8; 8],
 }
 
 /// Why a server cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ServerError {
-    /// Neither host nor port can be read.
+    /// The text has no host or port.
     #[error("{0:?} is not a URL")]
     Url(
         /// The URL.
         String,
     ),
-    /// It is not called over TLS.
+    /// The URL does not use https.
     #[error("{0:?} must begin with https://")]
     Scheme(
         /// The URL.
         String,
     ),
-    /// Something stands in the URL that is sent to nobody.
+    /// The URL has a part that is never sent.
     #[error("{0:?} must have no user, query or fragment")]
     Extra(
         /// The URL.
         String,
     ),
-    /// A name or port is none that a Service has.
+    /// The name, namespace or port is not valid for a Service.
     #[error("Service {namespace}/{name}, port {port}, cannot be called")]
     Service {
-        /// Its namespace.
+        /// The namespace.
         namespace: String,
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its port.
+        /// The port.
         port: i64,
     },
-    /// Something stands in the path of a Service that would be sent to nobody, or would lead elsewhere.
+    /// The path of a Service has a part that is never sent, or does not start with a slash.
     #[error("path {0:?} must begin with /, and have no query or fragment")]
     Path(
         /// The path.
@@ -66,12 +66,12 @@ pub enum ServerError {
 // === impl ServerReference ===
 
 impl ServerReference {
-    /// The server behind a Service, called at `path` and below by the name `<name>.<namespace>.svc`. An empty `ca_bundle`, PEM, is
-    /// what the system trusts, if that is asked for.
+    /// The server behind a Service, called below `path` by the name `<name>.<namespace>.svc`. `ca_bundle` is
+    /// PEM; if it is empty, the system's root certificates apply, if the transport allows that.
     ///
     /// # Errors
     ///
-    /// When a name is none that a host can have, the port none that a Service can have, or `path` neither empty nor a path.
+    /// When a name or the port is not valid for a Service, or `path` is neither empty nor a valid path.
     pub fn service(
         namespace: &str,
         name: &str,
@@ -91,7 +91,7 @@ impl ServerReference {
         if !is_label(namespace) || !is_label(name) {
             return Err(error());
         }
-        if !path.is_empty() && !is_path(path) {
+        if !path.is_empty() && !is_url_path(path) {
             return Err(ServerError::Path(path.to_owned()));
         }
         let authority = format!("{name}.{namespace}.svc:{port}");
@@ -99,11 +99,11 @@ impl ServerReference {
         Ok(Self::new(authority, path, ca_bundle.into()))
     }
 
-    /// The server at a URL, called at its path and below.
+    /// The server at a URL, called below its path.
     ///
     /// # Errors
     ///
-    /// When it is not a URL of https, or has a user, a query or a fragment.
+    /// When the URL is not https, or has a user, a query or a fragment.
     pub fn url(url: &str, ca_bundle: impl Into<Bytes>) -> Result<Self, ServerError> {
         let quoted = || url.to_owned();
         let parsed: Uri = url.parse().map_err(|_| ServerError::Url(quoted()))?;
@@ -115,7 +115,7 @@ impl ServerReference {
             return Err(ServerError::Extra(quoted()));
         }
         let port = parsed.port_u16();
-        // What stands behind the host and cannot be a port is none for `http`.
+        // `http` treats text after the host that is not a valid port as absent.
         if authority.host().is_empty() || (port.is_none() && authority.as_str() != authority.host()) {
             return Err(ServerError::Url(quoted()));
         }
@@ -133,7 +133,7 @@ impl ServerReference {
         }
     }
 
-    /// The same server, whatever is asked of it.
+    /// Returns the same server with an empty prefix.
     #[cfg(feature = "client")]
     pub(crate) fn without_prefix(&self) -> Self {
         Self {
@@ -142,33 +142,33 @@ impl ServerReference {
         }
     }
 
-    /// The name that its certificate must have.
+    /// The name that the certificate must have.
     pub fn host(&self) -> &str {
         self.authority.host()
     }
 
-    /// Its name and port, which is 443 where it is not there.
+    /// The host name and port; the default port is 443.
     pub fn authority(&self) -> &str {
         self.authority.as_str()
     }
 
-    /// Before what is asked of it.
+    /// The path before that of each request.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// By whom it is trusted, PEM.
+    /// The trust bundle, in PEM.
     pub fn ca_bundle(&self) -> &Bytes {
         &self.ca_bundle
     }
 }
 
-/// Whether a request may be sent to `path` and below as it is written.
-pub fn is_path(path: &str) -> bool {
+/// Reports whether `path` can be sent verbatim as the start of a request path.
+pub fn is_url_path(path: &str) -> bool {
     path.starts_with('/') && !path.contains(['?', '#']) && path.parse::<PathAndQuery>().is_ok()
 }
 
-/// At each call: the trust bundle is known by its digest.
+/// Runs for every call, so it hashes the digest instead of the trust bundle.
 impl Hash for ServerReference {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.authority, &self.prefix, self.digest).hash(state);
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_called_by_its_name() {
+    fn a_server_reference_has_host_port_and_path() {
         let service = ServerReference::service("test1", "extension-service", 8443, "/x", "").unwrap();
         assert_eq!(service.authority(), "extension-service.test1.svc:8443");
         assert_eq!(service.host(), "extension-service.test1.svc");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_called_is_refused() {
+    fn invalid_servers_are_rejected() {
         for (url, expected) in [
             ("", r#""" is not a URL"#),
             ("a b", r#""a b" is not a URL"#),

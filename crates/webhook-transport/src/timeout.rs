@@ -1,14 +1,14 @@
-//! For how long a caller waits, which it says in a parameter of the path.
+//! The timeout that a caller states in a query parameter.
 
 use std::time::Duration;
 
 use http::Uri;
 use windlass_object::GoDuration;
 
-/// What a caller adds to the path to say for how long it waits, in Go's syntax.
+/// The query parameter for the caller's timeout, in Go's duration syntax.
 const TIMEOUT: &str = "timeout";
 
-/// `path` with the parameter that says for how long its caller waits, as Go reads it: in whole milliseconds, never none at all.
+/// Adds the caller's timeout to `path`, in whole milliseconds and at least one.
 pub fn with_timeout(path: &str, timeout: Duration) -> String {
     match timeout.as_millis().max(1) {
         milliseconds if milliseconds % 1000 == 0 => format!("{path}?{TIMEOUT}={}s", milliseconds / 1000),
@@ -16,8 +16,8 @@ pub fn with_timeout(path: &str, timeout: Duration) -> String {
     }
 }
 
-/// For how long a caller says that it waits, and no longer than `longest`. Where that makes no sense, it says nothing.
-pub fn asked_timeout(uri: &Uri, longest: Duration) -> Option<Duration> {
+/// Returns the caller's timeout, at most `longest`; `None` if it is absent or invalid.
+pub fn requested_timeout(uri: &Uri, longest: Duration) -> Option<Duration> {
     let mut parameters = uri.query()?.split('&');
     let asked = parameters.find_map(|parameter| parameter.strip_prefix(TIMEOUT)?.strip_prefix('='))?;
     let GoDuration(asked) = asked.parse().ok()?;
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_says_for_how_long_it_waits() {
+    fn the_timeout_of_a_caller_is_parsed() {
         for (uri, expected) in [
             ("/", None),
             ("/?", None),
@@ -52,7 +52,7 @@ mod tests {
         ] {
             let expected = expected.map(Duration::from_millis);
             assert_eq!(
-                asked_timeout(&uri.parse().unwrap(), Duration::from_secs(30)),
+                requested_timeout(&uri.parse().unwrap(), Duration::from_secs(30)),
                 expected,
                 "{uri}"
             );
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_as_go_reads_it() {
+    fn the_timeout_is_formatted_for_go() {
         for (timeout, expected) in [
             (0, "/x?timeout=1ms"),
             (1_500, "/x?timeout=1500ms"),

@@ -164,7 +164,7 @@ impl Service {
 
 /// The runtime hooks that are answered: one, for an example.
 fn hooks() -> anyhow::Result<HookServer> {
-    let server = HookServer::new(Catalog::of_cluster_api()).below(HOOKS);
+    let server = HookServer::new(Catalog::cluster_api()).with_path_prefix(HOOKS);
     let handled = server.handle::<BeforeClusterCreate, _>(
         "sample",
         HandlerOptions::default(),

@@ -108,17 +108,17 @@ mod tests {
             (Operation::InterpretDependency, Answer::Dependency(vec![])),
         ] {
             let question = Question::new(operation, &object, &observed, 3, Some(&items));
-            assert_eq!(server.ask_directly(WORKLOADS, question).await.unwrap(), expected);
+            assert_eq!(server.call_directly(WORKLOADS, question).await.unwrap(), expected);
         }
         let question = Question::Health {
             object: &json!({"apiVersion": "v1", "kind": "Pod"}),
         };
-        let error = server.ask_directly(WORKLOADS, question).await.unwrap_err();
+        let error = server.call_directly(WORKLOADS, question).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "the webhook failed with status 500: spec.replicas: must be a number"
         );
         let question = Question::Status { object: &object };
-        assert!(server.ask_directly(WORKLOADS, question).await.is_err());
+        assert!(server.call_directly(WORKLOADS, question).await.is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! JSON patches that a webhook may answer.
 
-use interpreter::webhook::patched;
+use interpreter::webhook::apply_json_patch;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn patches_lead_to_the_same() -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     let mut changed = 0;
     for ((document, operations), theirs) in asked.iter().zip(libraries.ask(questions.collect())?) {
-        let ours = patched(document, operations.to_string().as_bytes());
+        let ours = apply_json_patch(document, operations.to_string().as_bytes());
         let agrees = match (&ours, &theirs) {
             (Ok(ours), LibraryAnswer::Value(theirs)) => {
                 changed += 1;

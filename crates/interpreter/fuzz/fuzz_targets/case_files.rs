@@ -1,5 +1,5 @@
-//! Whatever files say, they are customizations and cases as `windlass interpret --test` reads them, or what is wrong is said: of
-//! customizations and cases, which a line `# cases` divides.
+//! Any file content is read as customizations and test cases, as `windlass interpret --test` does, or
+//! rejected with an error. A line `# cases` divides the two.
 
 #![no_main]
 
@@ -16,20 +16,24 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use windlass_object::yaml;
 
-/// Files have more, which take more time.
+/// Limits the number of documents, and so the time of a run.
 const MOST: usize = 4;
 
-/// How long a processor may take to read.
+/// The CPU time that reading may take.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 fuzz_target!(|input: &[u8]| {
     const DIVIDER: &[u8] = b"\n# cases\n";
     let divided = input.windows(DIVIDER.len()).position(|line| line == DIVIDER);
     let (customizations, cases) = input.split_at(divided.unwrap_or(input.len()));
-    let started = worked();
+    let started = cpu_time();
     let customizations = documents(customizations);
     let cases = documents(cases);
-    assert!(worked() - started < PATIENCE, "reading took {:?}", worked() - started);
+    assert!(
+        cpu_time() - started < PATIENCE,
+        "reading took {:?}",
+        cpu_time() - started
+    );
 
     let source = Customizations::default();
     let states = source.replace(&customizations);
@@ -46,15 +50,20 @@ fuzz_target!(|input: &[u8]| {
             }
         };
         let is_terminating = customization.pointer("/metadata/deletionTimestamp").is_some();
-        let is_duplicate = problems.iter().any(|problem| problem.message.starts_with("duplicate"));
-        // What cannot be used may not be written.
-        assert!(admitted.is_err() || problems.is_empty() || is_terminating || is_duplicate, "{problems:?}");
+        let is_duplicate = problems
+            .iter()
+            .any(|problem| problem.message.starts_with("duplicate"));
+        // Admission rejects an invalid customization.
+        assert!(
+            admitted.is_err() || problems.is_empty() || is_terminating || is_duplicate,
+            "{problems:?}"
+        );
         for problem in admitted.err().iter().flatten().chain(problems) {
             assert!(!problem.message.is_empty());
             assert!(problem.to_string().len() < 4096, "{problem}");
         }
     }
-    // A second time nothing is otherwise.
+    // Reading again gives the same result.
     assert_eq!(source.replace(&customizations), states);
 
     let interpreter = ResourceInterpreter::new(vec![Arc::new(source)]);
@@ -81,8 +90,8 @@ fn documents(bytes: &[u8]) -> Vec<Value> {
     }
 }
 
-/// How long this process has had a processor, which is the same on a machine that is busy.
-fn worked() -> Duration {
+/// The CPU time of this process, which is independent of other load.
+fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::from_secs(time.tv_sec as u64) + Duration::from_nanos(time.tv_nsec as u64)
 }

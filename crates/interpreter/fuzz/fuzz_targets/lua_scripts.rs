@@ -1,4 +1,4 @@
-//! Whatever a script does, it ends within its limits, and the next call of the same program is answered as if nothing had been.
+//! Any script ends within its limits, and does not affect the next call of the same program.
 
 #![no_main]
 
@@ -21,7 +21,7 @@ use libfuzzer_sys::fuzz_target;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-/// Counts what is in use, of Lua and of Rust.
+/// Counts allocated memory of Lua and Rust.
 struct Counting;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
@@ -53,12 +53,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What a script may be made of.
+/// A generated script.
 #[derive(Arbitrary, Debug)]
 enum Script {
-    /// Any text.
+    /// Arbitrary text.
     Text(String),
-    /// What is Lua, mostly.
+    /// Mostly valid Lua.
     Statements(Vec<Statement>),
 }
 
@@ -126,7 +126,7 @@ struct Operator(&'static str);
 #[derive(Debug)]
 struct PatternPart(&'static str);
 
-/// Those that choose one of a list.
+/// Generates types whose values are chosen from a list.
 macro_rules! one_of {
     ($name:ident: $($choice:literal)+) => {
         impl<'a> Arbitrary<'a> for $name {
@@ -168,7 +168,7 @@ impl Script {
     }
 }
 
-/// A block may end with one statement that leaves it, and only there.
+/// A block may end with one statement that leaves it.
 fn block(statements: &[Statement]) -> String {
     let mut source = String::new();
     for statement in statements {
@@ -185,7 +185,12 @@ impl Statement {
             Self::Local(variable, value) => format!("local {} = {}", variable.0, value.source()),
             Self::Global(variable, value) => format!("{} = {}", variable.0, value.source()),
             Self::Index(table, key, value) => {
-                format!("local t = {} t[{}] = {}", table.source(), key.source(), value.source())
+                format!(
+                    "local t = {} t[{}] = {}",
+                    table.source(),
+                    key.source(),
+                    value.source()
+                )
             }
             Self::Library(function, value) if function.0.contains('.') => {
                 format!("{} = {}", function.0, value.source())
@@ -200,9 +205,16 @@ impl Statement {
                 step.source(),
                 block(body)
             ),
-            Self::Pairs(table, body) => format!("for a, b in pairs({}) do {} end", table.source(), block(body)),
+            Self::Pairs(table, body) => {
+                format!("for a, b in pairs({}) do {} end", table.source(), block(body))
+            }
             Self::If(condition, body, other) => {
-                format!("if {} then {} else {} end", condition.source(), block(body), block(other))
+                format!(
+                    "if {} then {} else {} end",
+                    condition.source(),
+                    block(body),
+                    block(other)
+                )
             }
             Self::Function(variable, body) => {
                 format!("local function {}(a, b, ...) {} end", variable.0, block(body))
@@ -261,7 +273,11 @@ impl Expression {
             }
             Self::Protected(body) => format!("pcall(function() {} end)", block(body)),
             Self::Handled(body, handler) => {
-                format!("xpcall(function() {} end, function(a) {} end)", block(body), block(handler))
+                format!(
+                    "xpcall(function() {} end, function(a) {} end)",
+                    block(body),
+                    block(handler)
+                )
             }
         }
     }
@@ -291,14 +307,17 @@ impl Field {
     }
 }
 
-/// Few enough for many runs.
-const LIMITS: LuaLimits =
-    LuaLimits { time: Duration::from_millis(300), instructions: 500_000, memory: 2 << 20 };
+/// Low limits, for many runs.
+const LIMITS: LuaLimits = LuaLimits {
+    time: Duration::from_millis(300),
+    instructions: 500_000,
+    memory: 2 << 20,
+};
 
-/// How much memory the limits leave to Rust, for what it makes of arguments and results.
+/// Memory that Rust may use for arguments and results, beyond the limits.
 const BESIDE: usize = 3 * (2 << 20);
 
-/// What is hostile to one object, and tells all there is to another.
+/// Is hostile for one object, and returns everything that it can observe for another.
 const SCRIPT: &str = "
 local kube = require('kube')
 local function hostile(obj)
@@ -335,44 +354,48 @@ function ReflectStatus(obj)
 end";
 
 static EXPECTED: LazyLock<Answer> = LazyLock::new(|| {
-    let program = LuaProgram::compile("good", &SCRIPT.replace("HOSTILE", "")).expect("it is a script");
+    let program = LuaProgram::compile("good", &SCRIPT.replace("HOSTILE", "")).expect("the script compiles");
     ask(&program, false).expect("it answers")
 });
 
 fn ask(program: &LuaProgram, hostile: bool) -> Result<Answer, interpreter::lua::LuaError> {
-    let object = json!({"hostile": hostile, "spec": {"list": [1, 2, {"a": "b"}], "text": "aaaaaaaaaaaaaaaaaaaaaaaa"}});
-    // The good one is in no hurry on a machine that is busy.
-    let patient = LuaLimits { time: Duration::from_secs(60), ..LuaLimits::default() };
+    let object =
+        json!({"hostile": hostile, "spec": {"list": [1, 2, {"a": "b"}], "text": "aaaaaaaaaaaaaaaaaaaaaaaa"}});
+    // The harmless call has enough time on a busy machine.
+    let patient = LuaLimits {
+        time: Duration::from_secs(60),
+        ..LuaLimits::default()
+    };
     let limits = if hostile { LIMITS } else { patient };
     program.interpret(Question::Status { object: &object }, &limits)
 }
 
-/// Asks, and sees to it that time and memory are kept.
+/// Runs a call and checks its time and memory.
 fn within<T>(what: &str, ask: impl FnOnce() -> T) -> T {
-    let (before, started) = (USED.load(Ordering::Relaxed), worked());
+    let (before, started) = (USED.load(Ordering::Relaxed), cpu_time());
     MOST.store(before, Ordering::Relaxed);
     let answer = ask();
     let most = MOST.load(Ordering::Relaxed).saturating_sub(before);
     assert!(most <= LIMITS.memory + BESIDE, "{most} bytes:\n{what}");
-    let worked = worked() - started;
+    let worked = cpu_time() - started;
     assert!(worked < 2 * LIMITS.time, "{worked:?}:\n{what}");
     answer
 }
 
-/// How long this process has had a processor, which is the same on a machine that is busy.
-fn worked() -> Duration {
+/// The CPU time of this process, which is independent of other load.
+fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::from_secs(time.tv_sec as u64) + Duration::from_nanos(time.tv_nsec as u64)
 }
 
-// Each function has constants of its own: Lua 5.1 takes 0 for -0 among those of one.
+// Separate functions, because Lua 5.1 merges the constants 0 and -0 of one function.
 fuzz_target!(|script: Script| {
     LazyLock::force(&EXPECTED);
     let body = script.source();
     if body.len() > 100_000 {
         return;
     }
-    // As it is, for some operation. What it says is its own.
+    // The text as a whole script, for some operation.
     let objects = json!({"kind": "x", "spec": {"list": [1, {}, []]}});
     let operation = Operation::ALL[body.len() % Operation::ALL.len()];
     if let Ok(program) = LuaProgram::compile_for("any", operation, &body) {
@@ -380,14 +403,14 @@ fuzz_target!(|script: Script| {
         let answer = within(&body, || program.interpret(question, &LIMITS));
         check(&answer.map_err(|error| error.to_string()));
     }
-    // Within a program that is good to others, if it does not end the block that it is in.
+    // The text inside a program with other functions, if it does not close the surrounding block.
     let mut blocks = ["do\n", "repeat\n"].into_iter().zip(["\nend", "\nuntil true"]);
     let is_within = |(before, after)| LuaProgram::compile("block", &format!("{before}{body}{after}")).is_ok();
     if matches!(script, Script::Text(_)) && !blocks.all(is_within) {
         return;
     }
     let program = SCRIPT.replace("HOSTILE", &body);
-    // It may have too many of something with what is around it.
+    // The combined program may exceed a limit of the compiler.
     let Ok(program) = LuaProgram::compile("good", &program) else {
         return;
     };
@@ -398,17 +421,20 @@ fuzz_target!(|script: Script| {
     }
 });
 
-/// An answer is JSON; an error says something.
+/// An answer must be JSON, and an error must have a message.
 fn check(answer: &Result<Answer, String>) {
     match answer {
         Ok(Answer::Object(value) | Answer::Status(Some(value))) => {
             let text = value.to_string();
-            let read: Value = serde_json::from_str(&text).expect("it is JSON");
+            let read: Value = serde_json::from_str(&text).expect("the answer is JSON");
             assert_eq!(&read, value);
         }
         Ok(_) => {}
         Err(problem) => {
-            assert!(!problem.contains("stack traceback") && !problem.starts_with("[sandbox]"), "{problem}");
+            assert!(
+                !problem.contains("stack traceback") && !problem.starts_with("[sandbox]"),
+                "{problem}"
+            );
             assert!(problem.len() < 4096, "{} bytes", problem.len());
         }
     }

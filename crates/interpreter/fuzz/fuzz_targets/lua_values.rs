@@ -1,5 +1,5 @@
-//! Whatever the object, a script that returns it as it is changes nothing but what Karmada's conversion changes: nulls vanish, numbers
-//! become floats. What is empty comes back as the same, unless nobody can say which it was.
+//! A script that returns any object unchanged only changes what Karmada's conversion changes: nulls are
+//! dropped, and numbers become floats. Empty objects and lists are restored, unless they are ambiguous.
 
 #![no_main]
 
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 static UNCHANGED: LazyLock<LuaProgram> = LazyLock::new(|| {
     let script = "function Retain(desired, observed) return desired end
         function ReflectStatus(observed) return observed end";
-    LuaProgram::compile("unchanged", script).expect("it is a script")
+    LuaProgram::compile("unchanged", script).expect("the script compiles")
 });
 
 fuzz_target!(|text: &str| {
@@ -24,7 +24,10 @@ fuzz_target!(|text: &str| {
     };
     let limits = LuaLimits::default();
     let desired = json!({"kind": "x", "spec": spec});
-    let question = Question::Retain { desired: &desired, observed: &Value::Null };
+    let question = Question::Retain {
+        desired: &desired,
+        observed: &Value::Null,
+    };
     let Ok(Answer::Object(kept)) = UNCHANGED.interpret(question, &limits) else {
         panic!("not kept: {text}");
     };
@@ -33,13 +36,16 @@ fuzz_target!(|text: &str| {
     if expected == desired_without_floats(&desired) && is_unambiguous(&desired) {
         assert_eq!(kept, expected, "{text}");
     }
-    // What comes back once comes back again.
-    let question = Question::Retain { desired: &kept, observed: &Value::Null };
+    // The conversion is idempotent.
+    let question = Question::Retain {
+        desired: &kept,
+        observed: &Value::Null,
+    };
     let again = UNCHANGED.interpret(question, &limits);
     if is_unambiguous(&kept) {
         assert_eq!(again, Ok(Answer::Object(kept)), "{text}");
     }
-    // Where nothing says what was empty, nothing is.
+    // Without a reference, empty values are dropped.
     let question = Question::Status { object: &desired };
     let Ok(Answer::Status(Some(status))) = UNCHANGED.interpret(question, &limits) else {
         panic!("not reflected: {text}");
@@ -47,13 +53,17 @@ fuzz_target!(|text: &str| {
     assert_eq!(status, without_empty_leaves(&expected), "{text}");
 });
 
-/// Without nulls, and with numbers as Go writes floats and reads them again.
+/// Drops nulls, and converts numbers to Go's float format and back.
 fn converted(value: &Value) -> Value {
     match value {
         Value::Number(number) => {
-            let number = number.as_f64().expect("JSON has no others");
+            let number = number.as_f64().expect("JSON numbers are finite");
             let is_whole = number == number.trunc() && (-(2f64.powi(63))..2f64.powi(63)).contains(&number);
-            if is_whole { json!(number as i64) } else { json!(number) }
+            if is_whole {
+                json!(number as i64)
+            } else {
+                json!(number)
+            }
         }
         Value::Array(items) => {
             let items = items.iter().filter(|item| !item.is_null());
@@ -61,26 +71,34 @@ fn converted(value: &Value) -> Value {
         }
         Value::Object(fields) => {
             let fields = fields.iter().filter(|(_, field)| !field.is_null());
-            Value::Object(fields.map(|(name, field)| (name.clone(), converted(field))).collect())
+            Value::Object(
+                fields
+                    .map(|(name, field)| (name.clone(), converted(field)))
+                    .collect(),
+            )
         }
         other => other.clone(),
     }
 }
 
-/// With the numbers of [`converted`], but all else as it is.
+/// Converts only numbers, as [`converted`] does.
 fn desired_without_floats(value: &Value) -> Value {
     match value {
         Value::Number(_) => converted(value),
         Value::Array(items) => items.iter().map(desired_without_floats).collect(),
         Value::Object(fields) => {
             let fields = fields.iter();
-            Value::Object(fields.map(|(name, field)| (name.clone(), desired_without_floats(field))).collect())
+            Value::Object(
+                fields
+                    .map(|(name, field)| (name.clone(), desired_without_floats(field)))
+                    .collect(),
+            )
         }
         other => other.clone(),
     }
 }
 
-/// Without anything that is empty, or has only what is.
+/// Removes everything that is empty or contains only empty values.
 fn pruned(value: &Value) -> Value {
     let is_something =
         |value: &Value| !matches!(value, Value::Array(items) if items.is_empty()) && value != &json!({});
@@ -88,13 +106,17 @@ fn pruned(value: &Value) -> Value {
         Value::Array(items) => items.iter().map(pruned).filter(is_something).collect(),
         Value::Object(fields) => {
             let fields = fields.iter().map(|(name, field)| (name.clone(), pruned(field)));
-            Value::Object(fields.filter(|(_, field)| is_something(field)).collect::<Map<_, _>>())
+            Value::Object(
+                fields
+                    .filter(|(_, field)| is_something(field))
+                    .collect::<Map<_, _>>(),
+            )
         }
         other => other.clone(),
     }
 }
 
-/// What becomes empty by that stays.
+/// Keeps containers that become empty.
 fn without_empty_leaves(value: &Value) -> Value {
     let is_something = |value: &Value| *value != json!([]) && *value != json!({});
     match value {
@@ -104,13 +126,17 @@ fn without_empty_leaves(value: &Value) -> Value {
         }
         Value::Object(fields) => {
             let fields = fields.iter().filter(|(_, field)| is_something(field));
-            Value::Object(fields.map(|(name, field)| (name.clone(), without_empty_leaves(field))).collect())
+            Value::Object(
+                fields
+                    .map(|(name, field)| (name.clone(), without_empty_leaves(field)))
+                    .collect(),
+            )
         }
         other => other.clone(),
     }
 }
 
-/// Whether no path, of names without indexes, leads to an empty object in one place and to an empty list in another.
+/// Reports whether no path, ignoring indexes, has an empty object in one place and an empty list in another.
 fn is_unambiguous(value: &Value) -> bool {
     fn look(value: &Value, path: &str, seen: &mut HashMap<String, bool>) -> bool {
         match value {

@@ -1,4 +1,4 @@
-//! Whether an answer is the expected one.
+//! Comparison of an answer with the expected one.
 
 use std::fmt;
 
@@ -8,36 +8,36 @@ use windlass_object::{JsonPath, text::shortened};
 use super::CaseResult;
 use crate::quantity::Quantity;
 
-/// Where an answer is not the expected one.
+/// A difference between the expected and the actual answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Where, for example `healthy` or `revised.spec.replicas`.
+    /// The path, for example `healthy` or `revised.spec.replicas`.
     pub path: JsonPath,
-    /// What is expected there, where anything is.
+    /// The expected value, if any.
     pub expected: Option<Value>,
-    /// What is there.
+    /// The actual value, if any.
     pub actual: Option<Value>,
 }
 
-/// Stands for anything.
+/// An expected value that matches anything.
 const EXCLUDE: &str = "{{EXCLUDE}}";
 
-/// Below these, values are quantities: `1` and `1000m` are the same.
+/// The field whose values are compared as quantities: `1` equals `1000m`.
 const QUANTITIES: &str = "resourceRequest";
 
-/// Longer values are not shown whole.
+/// Longer values are shortened in messages.
 const LONGEST: usize = 200;
 
-/// How strictly two values are compared.
+/// How strictly values are compared.
 #[derive(Clone, Copy)]
 enum Strictness {
-    /// What is left out differs from what is empty.
+    /// Absent and empty values differ.
     Exact,
-    /// It does not: the value is one of a type whose fields may be left out.
+    /// Absent and empty values are equal: the value's type omits empty fields.
     Typed,
 }
 
-/// Where the result is not the expected one.
+/// Returns the differences between the expected value and a result.
 pub(super) fn differences(expected: &Value, result: &CaseResult) -> Vec<Difference> {
     let path = JsonPath::from_fields(result.name);
     let mut found = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn differences(expected: &Value, result: &CaseResult) -> Vec<Differen
     found
 }
 
-/// A list in the order of a key: who answers need not keep one.
+/// Sorts a list whose order does not matter.
 fn sorted<K: Ord>(list: &Value, key: impl Fn(&Value) -> K) -> Value {
     let mut list = list.clone();
     if let Some(items) = list.as_array_mut() {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_in_other_words_is_the_same() {
+    fn equivalent_values_do_not_differ() {
         for (name, expected, actual) in [
             ("replica", json!(1), json!(1.0)),
             (
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_said_with_its_path() {
+    fn every_difference_has_its_path() {
         for (name, expected, actual, said) in [
             (
                 "healthy",

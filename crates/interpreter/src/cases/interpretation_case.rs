@@ -1,4 +1,4 @@
-//! One case: objects, a question, and what is expected.
+//! A test case for interpreters.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,76 +9,76 @@ use crate::{
     question::AggregatedStatusItem,
 };
 
-/// A case as it is written.
+/// A parsed test case.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InterpretationCase {
-    /// What is tried.
+    /// The name.
     pub name: String,
-    /// The same in more words.
+    /// A description.
     pub description: String,
     /// The name of an [`Operation`], in any case.
     pub operation: String,
-    /// The object as it is desired.
+    /// The desired object.
     pub desired_obj: Option<Value>,
-    /// The object as it is observed.
+    /// The observed object.
     pub observed_obj: Option<Value>,
     /// The status in each cluster.
     pub status_items: Option<Vec<AggregatedStatusItem>>,
-    /// How many replicas it shall have.
+    /// The requested number of replicas.
     pub input_replicas: i64,
-    /// What is expected, by the name of the result.
+    /// The expected results by name.
     pub output: Map<String, Value>,
-    /// Fields that no case has: what is spelled wrongly is looked at by nobody.
+    /// Unknown fields, probably misspelled: they are ignored.
     #[serde(flatten)]
     pub unknown: Map<String, Value>,
 }
 
-/// Why a document is not a case.
+/// Why a test case is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseError {
-    /// A field is not what it is to be.
+    /// A field has the wrong type.
     #[error("{field}: {problem}")]
     Field {
-        /// Which.
+        /// The path of the field.
         field: String,
-        /// In which way.
+        /// The problem.
         problem: String,
     },
-    /// It asks for nothing that there is.
+    /// The operation does not exist.
     #[error("operation: {0}")]
     Operation(#[from] UnknownOperationError),
-    /// There is nothing to ask about.
+    /// The object is missing.
     #[error("specify {0}")]
     Missing(&'static str),
-    /// It does not say which object is meant.
+    /// There are two objects for an operation that takes one.
     #[error("specify either desiredObj or observedObj: {0} takes one object")]
     Both(Operation),
 }
 
-/// What became of a case that passes.
+/// A successful run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CasePass {
-    /// The results that the case does not look at.
+    /// Results that the test case does not check.
     pub unchecked: Vec<&'static str>,
 }
 
-/// Why a case does not pass.
+/// Why a test case fails.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseFailure {
-    /// Nothing can be asked.
+    /// The test case is invalid.
     #[error(transparent)]
     Case(#[from] CaseError),
-    /// Whoever was asked failed.
+    /// The interpreter failed.
     #[error(transparent)]
     Interpret(#[from] InterpretError),
-    /// Nobody answers.
-    #[error("nothing answers {0} for this object")]
+    /// No interpreter supports the operation for the object.
+    #[error("no interpreter supports {0} for this object")]
     NotAnswered(Operation),
-    /// The answer is not the expected one.
+    /// The answer differs from the expected one.
     #[error("{}", list(.0))]
     Differs(Vec<Difference>),
-    /// No answer has such a part.
+    /// The operation has no result of this name.
     #[error("output.{0}: not a result of {1}")]
     NoResult(String, Operation),
 }
@@ -86,11 +86,11 @@ pub enum CaseFailure {
 // === impl InterpretationCase ===
 
 impl InterpretationCase {
-    /// Reads a case.
+    /// Parses a test case.
     ///
     /// # Errors
     ///
-    /// When a field is not what it is to be, or the operation is not one.
+    /// When a field has the wrong type, or the operation does not exist.
     pub fn read(document: &Value) -> Result<Self, CaseError> {
         let case: Self = serde_path_to_error::deserialize(document).map_err(|error| CaseError::Field {
             field: error.path().to_string(),
@@ -100,16 +100,16 @@ impl InterpretationCase {
         Ok(case)
     }
 
-    /// What is asked.
+    /// Returns the operation.
     ///
     /// # Errors
     ///
-    /// When there is no such operation.
+    /// When the operation does not exist.
     pub fn operation(&self) -> Result<Operation, UnknownOperationError> {
         self.operation.parse()
     }
 
-    /// What is asked about which objects.
+    /// Returns the question.
     ///
     /// # Errors
     ///
@@ -134,17 +134,17 @@ impl InterpretationCase {
         ))
     }
 
-    /// Asks, and compares.
+    /// Asks the question and compares the answer.
     ///
     /// # Errors
     ///
-    /// Why it does not pass.
+    /// Why the test case fails.
     pub async fn run(&self, interpreter: &ResourceInterpreter) -> Result<CasePass, CaseFailure> {
         let question = self.question()?;
         let operation = question.operation();
         let answer = interpreter.ask(question).await?;
         let answer = answer.ok_or(CaseFailure::NotAnswered(operation))?;
-        let results = CaseResult::of(operation, &answer);
+        let results = CaseResult::from_answer(operation, &answer);
         let is_result = |name: &&String| results.iter().any(|result| result.name == **name);
         if let Some(name) = self.output.keys().find(|name| !is_result(name)) {
             return Err(CaseFailure::NoResult(name.clone(), operation));
@@ -176,9 +176,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Answer, Interpreter, InterpreterSource, interpreter::Interpreting};
+    use crate::{Answer, Interpreter, InterpreterSource, interpreter::AnswerFuture};
 
-    /// Answers replicas with what it finds, health with `true`, and nothing else.
+    /// Answers replicas with the object's, health with `true`, and nothing else.
     struct Known;
 
     impl Interpreter for Known {
@@ -186,7 +186,7 @@ mod tests {
             "known".to_owned()
         }
 
-        fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+        fn interpret<'a>(&'a self, question: Question<'a>) -> AnswerFuture<'a> {
             let answer = match question {
                 Question::Replica { object } => Answer::Replica {
                     replicas: object["replicas"]
@@ -210,29 +210,29 @@ mod tests {
         }
     }
 
-    async fn said(document: Value) -> String {
+    async fn run(document: Value) -> String {
         let interpreter = ResourceInterpreter::new(vec![Arc::new(Known)]);
         let case = match InterpretationCase::read(&document) {
             Ok(case) => case,
             Err(error) => return error.to_string(),
         };
         match case.run(&interpreter).await {
-            Ok(pass) => format!("passes but for {:?}", pass.unchecked),
+            Ok(pass) => format!("passes, unchecked: {:?}", pass.unchecked),
             Err(error) => error.to_string(),
         }
     }
 
     #[tokio::test]
-    async fn a_case_passes_or_says_why_not() {
+    async fn a_case_passes_or_fails_with_a_reason() {
         let object = json!({"kind": "Pod", "replicas": 3});
         for (document, expected) in [
             (
                 json!({"operation": "interpretreplica", "desiredObj": object, "output": {"replica": 3}}),
-                r#"passes but for ["requires"]"#,
+                r#"passes, unchecked: ["requires"]"#,
             ),
             (
                 json!({"operation": "InterpretHealth", "observedObj": object}),
-                r#"passes but for ["healthy"]"#,
+                r#"passes, unchecked: ["healthy"]"#,
             ),
             (
                 json!({"operation": "InterpretReplica", "desiredObj": object, "output": {"replica": 2}}),
@@ -244,7 +244,7 @@ mod tests {
             ),
             (
                 json!({"operation": "InterpretStatus", "desiredObj": object}),
-                "nothing answers InterpretStatus for this object",
+                "no interpreter supports InterpretStatus for this object",
             ),
             (
                 json!({"operation": "InterpretHealth"}),
@@ -263,17 +263,17 @@ mod tests {
                 "inputReplicas: invalid type: string \"two\", expected i64",
             ),
         ] {
-            assert_eq!(said(document).await, expected);
+            assert_eq!(run(document).await, expected);
         }
         assert!(
-            said(json!({"operation": "Prune"}))
+            run(json!({"operation": "Prune"}))
                 .await
                 .starts_with("operation: \"Prune\" is not an operation")
         );
     }
 
     #[test]
-    fn what_is_spelled_wrongly_is_known() {
+    fn misspelled_fields_are_reported() {
         let case = InterpretationCase::read(&json!({"operation": "Retain", "outputs": {}})).unwrap();
         assert!(case.unknown.contains_key("outputs"));
     }

@@ -1,6 +1,6 @@
-//! Cases of what a customization answers, in the format that Karmada publishes its own in.
+//! Test cases for customizations, in the format of Karmada's own.
 //!
-//! A file holds one case a document:
+//! A file has one test case per YAML document:
 //!
 //! ```yaml
 //! name: "a rollout is under way"
@@ -8,12 +8,11 @@
 //! desiredObj: {}                      # or observedObj; Retain takes both
 //! statusItems: []                     # of AggregateStatus
 //! inputReplicas: 2                    # of ReviseReplica
-//! output:                             # what is not listed is not looked at
+//! output:                             # results that are not listed are not checked
 //!   healthy: false
 //! ```
 //!
-//! An output has the name that the operation gives its results: see [`CaseResult`]. Within an output, the value `{{EXCLUDE}}` stands for
-//! anything at all.
+//! The names of results are listed at [`CaseResult`]. In an expected value, `{{EXCLUDE}}` matches anything.
 
 mod compare;
 mod interpretation_case;

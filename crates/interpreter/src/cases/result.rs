@@ -1,11 +1,11 @@
-//! Answers by the names that people know them by.
+//! Answers by their published names.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{Answer, Operation};
 
-/// A part of an answer, by the name that `karmadactl interpret` prints and cases have.
+/// A part of an answer, with the name that `karmadactl interpret` prints and test cases use.
 ///
 /// | operation | results |
 /// |---|---|
@@ -19,17 +19,17 @@ use crate::{Answer, Operation};
 /// | `InterpretDependency` | `dependencies` |
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseResult {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// As JSON.
+    /// The value as JSON.
     pub value: Value,
 }
 
 // === impl CaseResult ===
 
 impl CaseResult {
-    /// The parts of an answer to an operation.
-    pub fn of(operation: Operation, answer: &Answer) -> Vec<Self> {
+    /// Splits the answer to an operation into its results.
+    pub fn from_answer(operation: Operation, answer: &Answer) -> Vec<Self> {
         match answer {
             Answer::Replica {
                 replicas,

@@ -1,4 +1,4 @@
-//! The two kinds of objects that hold customizations.
+//! The API types of both kinds of customizations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,20 +7,21 @@ use windlass_object::custom_resource::label_selector;
 
 use super::CustomizationRules;
 
-/// The group and version of Karmada's configuration.
+/// The apiVersion of Karmada's kind.
 pub const KARMADA_API_VERSION: &str = "config.karmada.io/v1alpha1";
 
-/// The group and version of this crate's own kind.
+/// The apiVersion of Windlass's kind.
 pub const INTERPRETATION_API_VERSION: &str = "interpretation.windlass.dev/v1alpha1";
 
-/// The spec of a ResourceInterpreterCustomization (`config.karmada.io/v1alpha1`): how objects of one kind are interpreted.
+/// The spec of a ResourceInterpreterCustomization (`config.karmada.io/v1alpha1`): how objects of one kind are
+/// interpreted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["target", "customizations"]))]
 pub struct ResourceInterpreterCustomizationSpec {
-    /// Of which objects.
+    /// The kind of the objects.
     pub target: CustomizationTarget,
-    /// How they are interpreted.
+    /// How the objects are interpreted.
     pub customizations: CustomizationRules,
 }
 
@@ -29,60 +30,61 @@ pub struct ResourceInterpreterCustomizationSpec {
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["apiVersion", "kind"]))]
 pub struct CustomizationTarget {
-    /// Their apiVersion, for example apps/v1.
+    /// apiVersion of the objects, for example apps/v1.
     pub api_version: String,
-    /// Their kind, for example Deployment.
+    /// Kind of the objects, for example Deployment.
     pub kind: String,
 }
 
-/// The spec of a ResourceInterpretation (`interpretation.windlass.dev/v1alpha1`): how objects of several kinds, or single ones, are
-/// interpreted, and whether others are asked before.
+/// The spec of a ResourceInterpretation (`interpretation.windlass.dev/v1alpha1`): how objects of several
+/// kinds, or single objects, are interpreted, and whether other interpreters run first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["targets", "customizations"]))]
 pub struct ResourceInterpretationSpec {
-    /// Of which objects: those of any of the targets.
+    /// The objects: those that any of the targets selects.
     #[schemars(length(min = 1))]
     pub targets: Vec<InterpretationTarget>,
-    /// Whether others are asked before.
+    /// Whether other interpreters run first.
     pub mode: InterpretationMode,
-    /// How they are interpreted.
+    /// How the objects are interpreted.
     pub customizations: CustomizationRules,
 }
 
-/// Which objects: all of the given fields have to fit. Of several objects with a customization the one with the most specific target
-/// counts.
+/// Selects objects that match all of the given fields. If several customizations select an object, the one
+/// with the most specific target is used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["apiVersion"]))]
 pub struct InterpretationTarget {
-    /// Their apiVersion, for example apps/v1; * for any.
+    /// apiVersion of the objects, for example apps/v1; * selects all.
     pub api_version: String,
-    /// Their kind, for example Deployment; * for any. Either this or kinds.
+    /// Kind of the objects, for example Deployment; * selects all. Either this or kinds must be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Their kinds, instead of one.
+    /// Kinds of the objects, instead of kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
-    /// What their labels fit.
+    /// Label selector of the objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     pub label_selector: Option<Value>,
-    /// Their name.
+    /// Name of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Their namespace.
+    /// Namespace of the objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
 }
 
-/// Whether others are asked before.
+/// Whether other interpreters run first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub enum InterpretationMode {
-    /// Nobody else is asked. This is the default.
+    /// No other interpreter runs. This is the default.
     #[default]
     Replace,
-    /// Whoever counts less is asked before: other customizations, webhooks, what is known of Kubernetes' own kinds.
+    /// Interpreters with lower precedence run first: other customizations, webhooks, and the built-in rules
+    /// for Kubernetes' own kinds.
     Chain,
 }

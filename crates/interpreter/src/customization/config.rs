@@ -1,4 +1,4 @@
-//! `Config`, as Karmada's proposal of retention has it: the retention of several kinds in one object.
+//! `Config` of Karmada's proposal for retention: the retention of several kinds in one object.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -6,17 +6,17 @@ use windlass_object::{json::drop_nulls, object};
 
 use super::{
     CustomizationProblem, CustomizationTarget, FieldProblems, KARMADA_API_VERSION, LocalValueRetention,
-    read::typed,
+    customization_object::decode,
 };
 
-/// One retention of a `Config`, as the customization that says the same.
+/// One retention of a `Config`, as an equivalent customization.
 ///
-/// Karmada never built the kind, and no API server has it: who reads files may have them.
+/// Karmada never implemented the kind, and no API server serves it; it can only be in files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfiguredRetention {
     /// A ResourceInterpreterCustomization.
     pub customization: Value,
-    /// The field of the `Config`.
+    /// The path of the field in the `Config`.
     field: String,
 }
 
@@ -26,7 +26,7 @@ struct ConfigSpec {
     retentions: Vec<KindRetention>,
 }
 
-/// What is kept of the objects of a kind.
+/// The retention of a kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct KindRetention {
@@ -39,12 +39,12 @@ struct KindRetention {
 // === impl ConfiguredRetention ===
 
 impl ConfiguredRetention {
-    /// The retentions of an object, in their order; `None` where it is not a `Config`.
+    /// Returns the retentions of an object in their order; `None` if it is not a `Config`.
     ///
     /// # Errors
     ///
-    /// When it has no name, a field is of another type, or two retentions are for one kind.
-    pub fn of(config: &Value) -> Option<Result<Vec<Self>, Vec<CustomizationProblem>>> {
+    /// When it has no name, a field has the wrong type, or two retentions are for the same kind.
+    pub fn from_config(config: &Value) -> Option<Result<Vec<Self>, Vec<CustomizationProblem>>> {
         let text = |pointer| object::text(config, pointer).unwrap_or_default();
         let is_config = text("/apiVersion") == KARMADA_API_VERSION && text("/kind") == "Config";
         is_config.then(|| Self::read(text("/metadata/name"), config.get("spec").cloned()))
@@ -53,11 +53,11 @@ impl ConfiguredRetention {
     fn read(name: &str, spec: Option<Value>) -> Result<Vec<Self>, Vec<CustomizationProblem>> {
         let mut problems = FieldProblems::default();
         if name.is_empty() {
-            problems.note("metadata.name", "must not be empty");
+            problems.add("metadata.name", "must not be empty");
         }
         let mut spec = spec.unwrap_or_else(|| json!({}));
         drop_nulls(&mut spec);
-        let spec: ConfigSpec = typed(spec)?;
+        let spec: ConfigSpec = decode(spec)?;
         let mut retentions = Vec::new();
         let mut targets: Vec<CustomizationTarget> = Vec::new();
         for (index, retention) in spec.retentions.into_iter().enumerate() {
@@ -67,10 +67,7 @@ impl ConfiguredRetention {
                 kind: retention.kind,
             };
             if let Some(earlier) = targets.iter().position(|earlier| *earlier == target) {
-                problems.note(
-                    &field,
-                    format!("is for the kind that retentions[{earlier}] is for"),
-                );
+                problems.add(&field, format!("has the same kind as retentions[{earlier}]"));
             }
             let rule = LocalValueRetention {
                 fields: retention.fields,
@@ -86,10 +83,10 @@ impl ConfiguredRetention {
             });
             targets.push(target);
         }
-        problems.or(|| Some(retentions))
+        problems.into_result(|| Some(retentions))
     }
 
-    /// What is wrong with the customization, as what is wrong with the `Config`.
+    /// Converts a problem of the customization to one of the `Config`.
     pub fn problem(&self, problem: &CustomizationProblem) -> CustomizationProblem {
         let places = [
             ("spec.target", ""),

@@ -8,7 +8,8 @@ use super::{
     ResourceInterpreterCustomizationSpec,
 };
 
-/// The CustomResourceDefinitions of ResourceInterpreterCustomization, where Karmada's own is not there, and of ResourceInterpretation.
+/// Returns the CustomResourceDefinitions of ResourceInterpreterCustomization, for clusters without Karmada's
+/// own, and of ResourceInterpretation.
 pub fn crds() -> Vec<Value> {
     vec![
         crd(
@@ -26,7 +27,7 @@ pub fn crds() -> Vec<Value> {
                 column("TARGET-API-VERSION", ".spec.target.apiVersion"),
                 column("TARGET-KIND", ".spec.target.kind"),
             ],
-            "ResourceInterpreterCustomization says how objects of one kind are interpreted.",
+            "ResourceInterpreterCustomization defines how objects of one kind are interpreted.",
             vec![("spec", schema::<ResourceInterpreterCustomizationSpec>())],
         ),
         crd(
@@ -42,7 +43,7 @@ pub fn crds() -> Vec<Value> {
                 column("Target", ".spec.targets[*].kind"),
                 column("Mode", ".spec.mode"),
             ],
-            "ResourceInterpretation says how objects of several kinds, or single ones, are interpreted.",
+            "ResourceInterpretation defines how objects of several kinds, or single objects, are interpreted.",
             vec![("spec", schema::<ResourceInterpretationSpec>())],
         ),
     ]

@@ -1,4 +1,4 @@
-//! All customizations of a cluster, and who of them answers.
+//! All customizations of a cluster, and the selection of those for an object.
 
 use std::{
     cmp::Reverse,
@@ -13,45 +13,45 @@ use windlass_object::object;
 
 use super::{
     CustomizationProblem, FieldProblems, OverruledCustomization,
-    compile::{CompiledCustomization, CustomizationInterpreter},
-    dependencies::united,
-    overruled::overruled,
-    read::{CustomizationKey, CustomizationObject},
+    compiled_customization::{CompiledCustomization, CustomizationInterpreter},
+    customization_object::{CustomizationKey, CustomizationObject},
+    dependencies::merge_dependencies,
+    overruled_customization::overruled,
     target::TargetSpecificity,
 };
 use crate::{
     Answer, Interpreter, InterpreterSource, InterpretingMode, Operation, Question,
-    interpreter::{InterpreterFailure, Interpreting},
+    interpreter::{AnswerFuture, InterpreterFailure},
 };
 
-/// Customizations, compiled once.
+/// Compiled customizations.
 ///
 /// # Guarantees
 ///
-/// - All change at once: nobody sees some of the old ones and some of the new.
-/// - A customization that cannot be used as it is now answers as it did when it last could, until it is gone.
-/// - What is wrong with one is in nobody else's way.
-/// - Who answers does not depend on the order in which objects are given.
+/// - All customizations are replaced atomically.
+/// - If a change is invalid, the previous version of that customization stays in use, until the object is deleted.
+/// - An invalid customization does not affect others.
+/// - The selection does not depend on the order of the objects.
 #[derive(Default)]
 pub struct Customizations {
     set: RwLock<Arc<CustomizationSet>>,
 }
 
-/// What has become of an object.
+/// The state of a customization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CustomizationState {
-    /// It answers as it says.
+    /// It is in use.
     Used,
-    /// It answers as it said before, for these reasons.
+    /// Its previous version is in use, because the current one is invalid for these reasons.
     Kept(Vec<CustomizationProblem>),
-    /// It does not answer, for these reasons.
+    /// It is not in use, because it is invalid for these reasons.
     Unusable(Vec<CustomizationProblem>),
 }
 
 #[derive(Default)]
 struct CustomizationSet {
     known: BTreeMap<CustomizationKey, KnownCustomization>,
-    /// By the kinds that a target of theirs is for.
+    /// By the kinds of their targets.
     by_kind: HashMap<String, Vec<Arc<CompiledCustomization>>>,
     /// Those with a target for any kind.
     any_kind: Vec<Arc<CompiledCustomization>>,
@@ -59,34 +59,35 @@ struct CustomizationSet {
 
 #[derive(Clone)]
 struct KnownCustomization {
-    /// What it was compiled of.
+    /// The source object.
     spec: Value,
     compiled: Arc<CompiledCustomization>,
 }
 
-/// Those that count alike for dependencies.
+/// Interpreters with the same specificity, whose dependencies are united.
 struct UnitedDependencies(Vec<Arc<CustomizationInterpreter>>);
 
 // === impl Customizations ===
 
 impl Customizations {
-    /// Takes objects in place of those that were there, and tells what has become of each, in their order. What has not changed is not
-    /// compiled again.
+    /// Replaces all customizations; returns the state of each, in the order of the objects. Unchanged objects
+    /// are not compiled again.
     pub fn replace(&self, objects: &[Value]) -> Vec<CustomizationState> {
         let old = self.set.read().clone();
         let mut known = BTreeMap::new();
         let states = objects
             .iter()
-            .map(|object| take_in(object, &old, &mut known))
+            .map(|object| add(object, &old, &mut known))
             .collect();
         let new = Arc::new(CustomizationSet::new(known));
-        // The old one is dropped when nobody waits for the lock.
+        // Drops the old set after the lock is released.
         let old = mem::replace(&mut *self.set.write(), new);
         drop(old);
         states
     }
 
-    /// Those that are not asked about some objects, since another one counts more that is as specific.
+    /// Returns the customizations that are not used for some objects because another one with the same
+    /// specificity has precedence.
     pub fn overruled(&self) -> Vec<OverruledCustomization> {
         let set = self.set.read().clone();
         overruled(set.known.values().map(|known| &*known.compiled))
@@ -132,19 +133,19 @@ impl fmt::Debug for Customizations {
     }
 }
 
-/// Adds an object to what is known, or what it was before.
-fn take_in(
+/// Adds an object, or its previous version if it is invalid.
+fn add(
     object: &Value,
     old: &CustomizationSet,
     known: &mut BTreeMap<CustomizationKey, KnownCustomization>,
 ) -> CustomizationState {
-    let key = match CustomizationKey::of(object) {
+    let key = match CustomizationKey::from_object(object) {
         Ok(key) => key,
         Err(problems) => return CustomizationState::Unusable(problems),
     };
     if known.contains_key(&key) {
         let mut problems = FieldProblems::default();
-        problems.note("metadata.name", format!("duplicate {:?}", key.name));
+        problems.add("metadata.name", format!("duplicate {:?}", key.name));
         return CustomizationState::Unusable(problems.into_problems());
     }
     let spec = object.get("spec").unwrap_or(&Value::Null);
@@ -178,7 +179,7 @@ impl CustomizationSet {
         let mut any_kind = Vec::new();
         for customization in known.values().map(|known| &known.compiled) {
             let kinds = customization.targets.iter().map(|target| target.kinds.clone());
-            // None as soon as one is for any kind.
+            // `None` if any target is for all kinds.
             match kinds.collect::<Option<Vec<_>>>() {
                 None => any_kind.push(customization.clone()),
                 Some(kinds) => {
@@ -195,7 +196,7 @@ impl CustomizationSet {
         }
     }
 
-    /// Those that answer an operation for an object, the one that counts most first.
+    /// Returns the interpreters for an operation and an object, in the order of precedence.
     fn candidates(
         &self,
         operation: Operation,
@@ -208,7 +209,7 @@ impl CustomizationSet {
                 continue;
             };
             let targets = customization.targets.iter();
-            let Some(specificity) = targets.filter_map(|target| target.fits(object)).max() else {
+            let Some(specificity) = targets.filter_map(|target| target.matches(object)).max() else {
                 continue;
             };
             let replaces = customization.mode == InterpretingMode::Replace;
@@ -231,7 +232,7 @@ impl UnitedDependencies {
         for interpreter in &self.0 {
             found.extend(interpreter.dependencies(question)?);
         }
-        Ok(Answer::Dependency(united(found)?))
+        Ok(Answer::Dependency(merge_dependencies(found)?))
     }
 }
 
@@ -250,7 +251,7 @@ impl Interpreter for UnitedDependencies {
         }
     }
 
-    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+    fn interpret<'a>(&'a self, question: Question<'a>) -> AnswerFuture<'a> {
         Box::pin(future::ready(self.answer(question)))
     }
 }

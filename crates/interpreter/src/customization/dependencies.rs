@@ -1,4 +1,4 @@
-//! What several say that an object needs.
+//! Validation and union of dependencies.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::answer::DependentObjectReference;
 
-/// A dependency that names nothing (`VerifyDependencies` of Karmada).
+/// An invalid dependency (`VerifyDependencies` of Karmada).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("dependencies[{index}]: {problem}")]
 pub struct InvalidDependencyError {
@@ -14,12 +14,12 @@ pub struct InvalidDependencyError {
     problem: String,
 }
 
-/// Dependencies, verified, sorted by apiVersion, kind, namespace and name, and each once.
+/// Validates dependencies, sorts them by apiVersion, kind, namespace and name, and removes duplicates.
 ///
 /// # Errors
 ///
-/// When one has no apiVersion or kind, or neither a name nor a labelSelector that anybody could select by.
-pub fn united(
+/// When one has no apiVersion or kind, or neither a name nor a valid labelSelector.
+pub fn merge_dependencies(
     mut dependencies: Vec<DependentObjectReference>,
 ) -> Result<Vec<DependentObjectReference>, InvalidDependencyError> {
     for (index, dependency) in dependencies.iter().enumerate() {
@@ -28,7 +28,7 @@ pub fn united(
             .map_err(|problem| InvalidDependencyError { index, problem })?;
     }
     dependencies.sort_by(order);
-    // Those that differ only in their selector are not next to each other.
+    // References that differ only in their selector need not be adjacent.
     let mut united: Vec<DependentObjectReference> = Vec::with_capacity(dependencies.len());
     for dependency in dependencies {
         let mut alike = united
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_are_sorted_and_each_is_there_once() {
+    fn dependencies_are_sorted_and_deduplicated() {
         let written = json!([
             {"apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": "b"},
             {"apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": "a"},
@@ -84,11 +84,11 @@ mod tests {
             {"apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": "a"},
             {"apiVersion": "v1", "kind": "Secret", "namespace": "n", "name": "b"},
         ]);
-        assert_eq!(json!(united(references(written)).unwrap()), expected);
+        assert_eq!(json!(merge_dependencies(references(written)).unwrap()), expected);
     }
 
     #[test]
-    fn dependencies_that_name_nothing_are_refused() {
+    fn invalid_dependencies_are_rejected() {
         for (wrong, expected) in [
             (
                 json!({"apiVersion": "", "kind": "A", "name": "a"}),
@@ -108,7 +108,9 @@ mod tests {
             ),
         ] {
             let right = json!({"apiVersion": "v1", "kind": "A", "name": "a"});
-            let error = united(references(json!([right, wrong]))).unwrap_err().to_string();
+            let error = merge_dependencies(references(json!([right, wrong])))
+                .unwrap_err()
+                .to_string();
             assert_eq!(error, format!("dependencies[1]: {expected}"));
         }
     }

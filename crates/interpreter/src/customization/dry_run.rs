@@ -1,17 +1,16 @@
-//! Tries scripts before they are written.
+//! Runs scripts with sample objects before they are accepted.
 //!
-//! A script is run on objects that have next to nothing, and answers for nothing that objects of its kind would have. So little of what
-//! goes wrong there speaks against it:
+//! The samples have few fields, so most failures do not reject a script:
 //!
-//! | what happens | refused |
+//! | result | rejected |
 //! |---|---|
-//! | it cannot be loaded, whatever object it would get | yes |
+//! | it cannot be loaded, whatever the object | yes |
 //! | it lacks the function of its operation | yes |
-//! | it does not end within the limits | yes |
-//! | it returns something of a wrong type for each object for which it returns anything | yes |
-//! | it returns nothing: what it returns may be behind a condition | no |
-//! | it fails, as by a field that is not there | no |
-//! | it returns a table that is no answer | no |
+//! | it exceeds the limits | yes |
+//! | it returns a value of the wrong type for each object for which it returns anything | yes |
+//! | it returns nothing: the result may depend on a condition | no |
+//! | it fails, for example because of a missing field | no |
+//! | it returns a table that is not a valid answer | no |
 
 use serde_json::{Value, json};
 
@@ -24,7 +23,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// What speaks against it.
+/// The reason to reject it.
 pub(crate) fn dry_run(program: &LuaProgram, operation: Operation) -> Result<(), LuaError> {
     if !program.defines(operation)? {
         return Err(LuaError::NoFunction(operation.lua_function()));
@@ -53,7 +52,7 @@ pub(crate) fn dry_run(program: &LuaProgram, operation: Operation) -> Result<(), 
     }
 }
 
-/// Objects with nothing, with places for something, and with what many kinds have.
+/// An empty object, one with empty fields, and one with common fields.
 fn samples() -> [Value; 3] {
     let metadata =
         json!({"name": "sample", "namespace": "default", "generation": 1, "labels": {}, "annotations": {}});

@@ -1,5 +1,5 @@
-//! What users say about kinds: Karmada's `ResourceInterpreterCustomization`, and `ResourceInterpretation`, which can be for several
-//! kinds or for single objects and can add to what is known instead of replacing it.
+//! Users' customizations: Karmada's `ResourceInterpreterCustomization`, and `ResourceInterpretation`, which can select several kinds or
+//! single objects, and can extend other interpreters instead of replacing them.
 //!
 //! ```yaml
 //! apiVersion: interpretation.windlass.dev/v1alpha1
@@ -15,33 +15,32 @@
 //!     healthInterpretation: {condition: {type: Ready}}
 //! ```
 //!
-//! What Karmada does not know, such as `retention.fields`, may stand in both kinds. Where Karmada's own definition of its kind is
-//! installed it does not stay there: an API server drops what a definition does not have.
+//! Both kinds support fields that Karmada lacks, such as `retention.fields`. If Karmada's own CustomResourceDefinition is installed, the
+//! API server drops these fields from its kind.
 //!
-//! # Who counts
+//! # Precedence
 //!
-//! Each operation is asked of those customizations that have something for it and a target that fits the object. The more specific
-//! target counts more: with a name before with a labelSelector before with a namespace before with a kind before with an apiVersion
-//! that is not `*`. Of equal ones those that chain count before those that replace, and then the first by name counts, of both kinds of
-//! objects Karmada's first. Where several dependency scripts have the most specific target, all are asked and what they say is united,
-//! verified, sorted and without repetitions.
+//! An operation uses the customizations that have rules for it and a target that selects the object. The most specific target has
+//! precedence: one with a name, then a labelSelector, a namespace, a kind, an apiVersion other than `*`. Between equally specific ones,
+//! those that chain precede those that replace, then Karmada's kind precedes the other, then the first name precedes. If several
+//! dependency scripts have the most specific target, all are used, and their results are united, validated, sorted and deduplicated.
 //!
-//! With `mode: Chain` those behind it are asked before: other customizations, webhooks, what is known of Kubernetes' own kinds. Only
-//! operations chain whose answers can be put together: retention, replicaRevision, statusAggregation, healthInterpretation and
+//! With `mode: Chain`, interpreters with lower precedence run first: other customizations, webhooks, built-in rules. Only operations
+//! whose answers can be combined support it: retention, replicaRevision, statusAggregation, healthInterpretation and
 //! dependencyInterpretation.
 
 mod admission;
 mod api;
-mod compile;
+mod compiled_customization;
 mod config;
 mod crds;
+mod customization_object;
 mod customizations;
 mod dependencies;
 #[cfg(feature = "lua")]
 mod dry_run;
-mod overruled;
+mod overruled_customization;
 mod problem;
-mod read;
 mod rules;
 mod script;
 mod target;
@@ -58,8 +57,8 @@ pub use self::{
     config::ConfiguredRetention,
     crds::crds,
     customizations::{CustomizationState, Customizations},
-    dependencies::{InvalidDependencyError, united},
-    overruled::OverruledCustomization,
+    dependencies::{InvalidDependencyError, merge_dependencies},
+    overruled_customization::OverruledCustomization,
     problem::CustomizationProblem,
     rules::{
         ComponentResourceRequirement, CustomizationRules, DependencyInterpretation, HealthInterpretation,

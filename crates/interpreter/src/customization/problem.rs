@@ -1,21 +1,21 @@
-//! What is wrong with a customization, and where.
+//! Problems of customizations.
 
 use std::fmt::Display;
 
 use json_path::Path;
 use thiserror::Error;
 
-/// What is wrong with a field of a customization.
+/// A problem in a field of a customization.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{path}: {message}")]
 pub struct CustomizationProblem {
-    /// The field, for example `spec.target.kind`.
+    /// The path of the field, for example `spec.target.kind`.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
-/// What is wrong with the fields below one.
+/// Collects problems of fields below a parent field.
 #[derive(Debug, Default)]
 pub(crate) struct FieldProblems {
     field: String,
@@ -25,16 +25,16 @@ pub(crate) struct FieldProblems {
 // === impl FieldProblems ===
 
 impl FieldProblems {
-    /// None yet, of the fields below `field`.
-    pub(crate) fn below(field: impl Into<String>) -> Self {
+    /// Collects problems of the fields below `field`.
+    pub(crate) fn under(field: impl Into<String>) -> Self {
         Self {
             field: field.into(),
             problems: Vec::new(),
         }
     }
 
-    /// Notes that something is wrong with a field; with the one itself where the name is empty.
-    pub(crate) fn note(&mut self, name: impl Display, message: impl Display) {
+    /// Adds a problem of a field; an empty name means the parent field.
+    pub(crate) fn add(&mut self, name: impl Display, message: impl Display) {
         let path = self.full_name(name);
         self.problems.push(CustomizationProblem {
             path,
@@ -42,31 +42,34 @@ impl FieldProblems {
         });
     }
 
-    /// Has what is wrong with the fields below one noted.
-    pub(crate) fn within(&mut self, name: impl Display, check: impl FnOnce(&mut Self)) {
-        let mut inner = Self::below(self.full_name(name));
+    /// Runs `check` with a child field as parent.
+    pub(crate) fn in_field(&mut self, name: impl Display, check: impl FnOnce(&mut Self)) {
+        let mut inner = Self::under(self.full_name(name));
         check(&mut inner);
         self.problems.extend(inner.problems);
     }
 
-    /// A path, if it is one.
+    /// Parses a path, or adds a problem.
     pub(crate) fn path(&mut self, name: impl Display, text: &str) -> Option<Path> {
         let parsed = Path::parse(text);
-        parsed.map_err(|error| self.note(name, error)).ok()
+        parsed.map_err(|error| self.add(name, error)).ok()
     }
 
-    /// A path, if one is given and it is one.
+    /// Parses an optional path, or adds a problem.
     pub(crate) fn optional_path(&mut self, name: impl Display, text: Option<&str>) -> Option<Path> {
         self.path(name, text?)
     }
 
-    /// Adds what is wrong elsewhere.
+    /// Adds problems with complete paths.
     pub(crate) fn extend(&mut self, problems: Vec<CustomizationProblem>) {
         self.problems.extend(problems);
     }
 
-    /// A value, unless something is wrong.
-    pub(crate) fn or<T>(self, value: impl FnOnce() -> Option<T>) -> Result<T, Vec<CustomizationProblem>> {
+    /// Returns a value if there are no problems.
+    pub(crate) fn into_result<T>(
+        self,
+        value: impl FnOnce() -> Option<T>,
+    ) -> Result<T, Vec<CustomizationProblem>> {
         match value() {
             Some(value) if self.problems.is_empty() => Ok(value),
             _ => Err(self.problems),
@@ -83,7 +86,7 @@ impl FieldProblems {
         path
     }
 
-    /// All of them.
+    /// Returns all problems.
     pub(crate) fn into_problems(self) -> Vec<CustomizationProblem> {
         self.problems
     }

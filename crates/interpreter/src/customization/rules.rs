@@ -1,4 +1,5 @@
-//! What a customization says, operation by operation: Karmada's `customizations`, and what may stand there without a script.
+//! The rules of a customization for each operation: Karmada's `customizations`, extended with declarative
+//! fields.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,61 +13,62 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CustomizationRules {
-    /// What of an observed object is kept when a desired one is written: Retain.
+    /// The values of an observed object to keep when the desired object is written: Retain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention: Option<LocalValueRetention>,
-    /// How many replicas an object has, and what each needs: InterpretReplica.
+    /// The number of replicas of an object, and what each requires: InterpretReplica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica_resource: Option<ReplicaResourceRequirement>,
-    /// What an object is made of that has several kinds of replicas: InterpretComponent.
+    /// The components of an object with several kinds of replicas: InterpretComponent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component_resource: Option<ComponentResourceRequirement>,
-    /// How an object gets another number of replicas: ReviseReplica.
+    /// How to change the number of replicas of an object: ReviseReplica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica_revision: Option<ReplicaRevision>,
-    /// What of a status is worth collecting: InterpretStatus.
+    /// The part of a status to collect: InterpretStatus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_reflection: Option<StatusReflection>,
-    /// How the status of several clusters becomes one: AggregateStatus.
+    /// How to aggregate the status of several clusters: AggregateStatus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_aggregation: Option<StatusAggregation>,
-    /// Whether an object does what it is for: InterpretHealth.
+    /// Whether an object is healthy: InterpretHealth.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health_interpretation: Option<HealthInterpretation>,
-    /// What an object needs beside it: InterpretDependency.
+    /// The objects that an object depends on: InterpretDependency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dependency_interpretation: Option<DependencyInterpretation>,
 }
 
-/// What is kept. Karmada's type of that name, with fields.
+/// The values to keep. Karmada's type of that name, with fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LocalValueRetention {
-    /// JSONPaths of fields whose values are copied from the observed object to the desired one where they are there, before the script
-    /// is asked.
+    /// JSONPaths of fields to copy from the observed object to the desired one if they are present, before
+    /// the script runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
-    /// A Lua script with a function Retain(desiredObj, observedObj) that returns the object as it is to be written.
+    /// A Lua script with a function Retain(desiredObj, observedObj) that returns the object to write.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub lua_script: String,
 }
 
-/// How many replicas, and what each needs. Karmada's type of that name, with paths.
+/// The number of replicas, and what each requires. Karmada's type of that name, with paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaResourceRequirement {
-    /// A JSONPath to the number of replicas, instead of a script.
+    /// A JSONPath of the number of replicas, instead of a script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas_path: Option<String>,
-    /// A JSONPath to the pod template of the replicas, which tells what each needs.
+    /// A JSONPath of the pod template of the replicas, which defines what each requires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_template_path: Option<String>,
-    /// A Lua script with a function GetReplicas(obj) that returns the number of replicas and what each needs, or nil.
+    /// A Lua script with a function GetReplicas(obj) that returns the number of replicas and what each
+    /// requires, or nil.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub lua_script: String,
 }
 
-/// What an object is made of. Karmada's type of that name.
+/// The components of an object. Karmada's type of that name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ComponentResourceRequirement {
@@ -75,23 +77,24 @@ pub struct ComponentResourceRequirement {
     pub lua_script: String,
 }
 
-/// How an object gets another number of replicas. Karmada's type of that name, with a path.
+/// How to change the number of replicas. Karmada's type of that name, with a path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaRevision {
-    /// A JSONPath of names of fields to where the number is written, instead of a script.
+    /// A JSONPath of only field names where the number of replicas is written, instead of a script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas_path: Option<String>,
-    /// A Lua script with a function ReviseReplica(obj, replica) that returns the object with so many replicas.
+    /// A Lua script with a function ReviseReplica(obj, replica) that returns the object with that number of
+    /// replicas.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub lua_script: String,
 }
 
-/// What of a status is worth collecting. Karmada's type of that name, with fields.
+/// The part of a status to collect. Karmada's type of that name, with fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatusReflection {
-    /// JSONPaths below .status to what is collected, instead of a script.
+    /// JSONPaths below .status of the fields to collect, instead of a script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// A Lua script with a function ReflectStatus(observedObj) that returns the status to collect.
@@ -99,7 +102,7 @@ pub struct StatusReflection {
     pub lua_script: String,
 }
 
-/// How the status of several clusters becomes one. Karmada's type of that name.
+/// How to aggregate the status of several clusters. Karmada's type of that name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatusAggregation {
@@ -108,17 +111,17 @@ pub struct StatusAggregation {
     pub lua_script: String,
 }
 
-/// Whether an object does what it is for. Karmada's type of that name, with conditions and comparisons.
+/// Whether an object is healthy. Karmada's type of that name, with conditions and comparisons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthInterpretation {
-    /// A condition that a healthy object has, instead of a script.
+    /// A condition of a healthy object, instead of a script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<ExpectedCondition>,
-    /// Comparisons that all hold for a healthy object, instead of a script.
+    /// Comparisons that are all true for a healthy object, instead of a script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub all: Vec<FieldComparison>,
-    /// Comparisons of which at least one holds for a healthy object, instead of a script.
+    /// Comparisons of which at least one is true for a healthy object, instead of a script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub any: Vec<FieldComparison>,
     /// A Lua script with a function InterpretHealth(observedObj) that returns whether the object is healthy.
@@ -126,14 +129,14 @@ pub struct HealthInterpretation {
     pub lua_script: String,
 }
 
-/// What an object needs beside it. Karmada's type of that name, with paths.
+/// The objects that an object depends on. Karmada's type of that name, with paths.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DependencyInterpretation {
-    /// Where the object names others that it needs.
+    /// Where the object references other objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<DependencyPaths>,
-    /// A JSONPath to pod templates, whose pods need what they name.
+    /// A JSONPath of pod templates, whose references are dependencies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_template_path: Option<String>,
     /// A Lua script with a function GetDependencies(desiredObj) that returns a list of references.
@@ -144,7 +147,7 @@ pub struct DependencyInterpretation {
 // === impl CustomizationRules ===
 
 impl CustomizationRules {
-    /// The script for an operation, if there is one that is not empty.
+    /// Returns the script for an operation, unless it is absent or empty.
     pub fn lua_script(&self, operation: Operation) -> Option<&str> {
         let script = match operation {
             Operation::Retain => &self.retention.as_ref()?.lua_script,
@@ -159,7 +162,7 @@ impl CustomizationRules {
         (!script.is_empty()).then_some(script)
     }
 
-    /// Whether there is anything for an operation.
+    /// Reports whether there are rules for an operation.
     pub fn has(&self, operation: Operation) -> bool {
         let is_declared = match operation {
             Operation::Retain => self
@@ -193,7 +196,7 @@ impl CustomizationRules {
         is_declared || self.lua_script(operation).is_some()
     }
 
-    /// What an operation is called in `customizations`.
+    /// Returns the field of an operation in `customizations`.
     pub fn field(operation: Operation) -> &'static str {
         match operation {
             Operation::Retain => "retention",

@@ -1,4 +1,4 @@
-//! Scripts of customizations, where this is built with Lua.
+//! Scripts of customizations; they need the feature for Lua.
 
 #[cfg(not(feature = "lua"))]
 use std::convert::Infallible as Program;
@@ -7,7 +7,7 @@ use std::convert::Infallible as Program;
 use crate::lua::{LuaLimits, LuaProgram as Program};
 use crate::{Answer, Operation, Question, interpreter::InterpreterFailure};
 
-/// A script, compiled. Without Lua there is none.
+/// A compiled script. Without Lua no value exists.
 #[derive(Clone)]
 pub(crate) struct Script {
     program: Program,
@@ -32,7 +32,7 @@ impl Script {
         Ok(self.program.interpret(question, &LuaLimits::default())?)
     }
 
-    /// What it is to be tried with.
+    /// The program for a dry run.
     pub(crate) fn program(&self) -> &Program {
         &self.program
     }
@@ -40,12 +40,12 @@ impl Script {
 
 #[cfg(not(feature = "lua"))]
 impl Script {
-    /// Fails: there is nobody to run it.
+    /// Fails, because there is no Lua.
     pub(crate) fn compile(_: &str, _: Operation, _: &str) -> Result<Self, InterpreterFailure> {
-        Err("must not be given: built without Lua".into())
+        Err("is not supported: built without Lua".into())
     }
 
-    /// Is never called.
+    /// Unreachable.
     pub(crate) fn interpret(&self, _: Question<'_>) -> Result<Answer, InterpreterFailure> {
         match self.program {}
     }

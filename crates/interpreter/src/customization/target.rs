@@ -1,26 +1,27 @@
-//! For which objects a customization is, and which of several counts.
+//! Targets: the objects that a customization selects, and their precedence.
 
 use serde_json::Value;
 use windlass_object::{label_selector, object};
 
 use super::{CustomizationTarget, FieldProblems, InterpretationTarget};
 
-/// Any apiVersion, any kind.
+/// Selects any apiVersion or kind.
 const ANY: &str = "*";
 
-/// Which objects, read.
+/// A parsed target.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TargetMatcher {
-    /// None for any.
+    /// `None` for any.
     pub(crate) api_version: Option<String>,
-    /// None for any.
+    /// `None` for any.
     pub(crate) kinds: Option<Vec<String>>,
     label_selector: Option<Value>,
     name: Option<String>,
     namespace: Option<String>,
 }
 
-/// How closely a target fits: name before labels before namespace before kind before apiVersion. The greater counts.
+/// How specific a target is: name, then labels, namespace, kind and apiVersion. The greater value has
+/// precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TargetSpecificity {
     has_name: bool,
@@ -33,11 +34,14 @@ pub(crate) struct TargetSpecificity {
 // === impl TargetMatcher ===
 
 impl TargetMatcher {
-    /// Reads Karmada's target.
-    pub(crate) fn of_kind(target: &CustomizationTarget, problems: &mut FieldProblems) -> Self {
+    /// Reads the target of Karmada's kind.
+    pub(crate) fn from_customization_target(
+        target: &CustomizationTarget,
+        problems: &mut FieldProblems,
+    ) -> Self {
         for (name, value) in [("apiVersion", &target.api_version), ("kind", &target.kind)] {
             if value.is_empty() {
-                problems.note(format!("target.{name}"), "must not be empty");
+                problems.add(format!("target.{name}"), "must not be empty");
             }
         }
         Self {
@@ -50,15 +54,19 @@ impl TargetMatcher {
     }
 
     /// Reads a target of `spec.targets`.
-    pub(crate) fn of(target: &InterpretationTarget, index: usize, problems: &mut FieldProblems) -> Self {
-        let mut note = |name: &str, message: &str| problems.note(format!("targets[{index}]{name}"), message);
+    pub(crate) fn from_target(
+        target: &InterpretationTarget,
+        index: usize,
+        problems: &mut FieldProblems,
+    ) -> Self {
+        let mut note = |name: &str, message: &str| problems.add(format!("targets[{index}]{name}"), message);
         if target.api_version.is_empty() {
-            note(".apiVersion", "must not be empty; * is for any");
+            note(".apiVersion", "must not be empty; use * for any");
         }
         match (&target.kind, target.kinds.as_slice()) {
             (None, []) => note("", "must have kind or kinds"),
-            (Some(_), [_, ..]) => note("", "must have one of kind and kinds"),
-            (Some(kind), []) if kind.is_empty() => note(".kind", "must not be empty; * is for any"),
+            (Some(_), [_, ..]) => note("", "must not have both kind and kinds"),
+            (Some(kind), []) if kind.is_empty() => note(".kind", "must not be empty; use * for any"),
             (Some(_), []) => {}
             (None, kinds) => {
                 for (position, kind) in kinds.iter().enumerate() {
@@ -94,7 +102,7 @@ impl TargetMatcher {
         }
     }
 
-    /// Whether objects of that kind may be meant.
+    /// Reports whether the target may select objects of a kind.
     fn is_for(&self, api_version: &str, kind: &str) -> bool {
         self.api_version.as_ref().is_none_or(|own| own == api_version)
             && self
@@ -103,8 +111,8 @@ impl TargetMatcher {
                 .is_none_or(|kinds| kinds.iter().any(|own| own == kind))
     }
 
-    /// How closely it fits an object, if it does.
-    pub(crate) fn fits(&self, object: &Value) -> Option<TargetSpecificity> {
+    /// Returns the specificity if the target selects an object.
+    pub(crate) fn matches(&self, object: &Value) -> Option<TargetSpecificity> {
         let text = |pointer| object::text(object, pointer);
         let is_same =
             |own: &Option<String>, pointer| own.as_deref().is_none_or(|own| text(pointer) == Some(own));
@@ -119,8 +127,8 @@ impl TargetMatcher {
         fits.then(|| self.specificity())
     }
 
-    /// Whether both are for objects of one kind and fit them as closely, by the same name, labels and namespace: of neither can be said
-    /// that it counts more.
+    /// Reports whether both targets select objects of one kind with the same specificity, name, labels and
+    /// namespace, so that neither has precedence.
     pub(crate) fn conflicts(&self, other: &Self) -> bool {
         let has_same_kind = match (&self.kinds, &other.kinds) {
             (None, None) => true,
@@ -153,8 +161,8 @@ mod tests {
 
     fn read(target: Value) -> (TargetMatcher, Vec<String>) {
         let target = serde_json::from_value(target).unwrap();
-        let mut problems = FieldProblems::below("spec");
-        let matcher = TargetMatcher::of(&target, 0, &mut problems);
+        let mut problems = FieldProblems::under("spec");
+        let matcher = TargetMatcher::from_target(&target, 0, &mut problems);
         let problems = problems.into_problems();
         (matcher, problems.iter().map(ToString::to_string).collect())
     }
@@ -167,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_fits_in_all_that_it_gives() {
+    fn a_target_matches_all_of_its_fields() {
         for (target, expected) in [
             (json!({"apiVersion": "apps/v1", "kind": "Deployment"}), true),
             (json!({"apiVersion": "apps/v1beta1", "kind": "Deployment"}), false),
@@ -198,13 +206,13 @@ mod tests {
         ] {
             let (matcher, problems) = read(target.clone());
             assert_eq!(problems, [""; 0], "{target}");
-            assert_eq!(matcher.fits(&deployment()).is_some(), expected, "{target}");
-            assert_eq!(matcher.fits(&json!({"kind": "Deployment"})), None);
+            assert_eq!(matcher.matches(&deployment()).is_some(), expected, "{target}");
+            assert_eq!(matcher.matches(&json!({"kind": "Deployment"})), None);
         }
     }
 
     #[test]
-    fn the_more_specific_target_is_greater() {
+    fn a_more_specific_target_is_greater() {
         let ascending = [
             json!({"apiVersion": "*", "kind": "*"}),
             json!({"apiVersion": "apps/v1", "kind": "*"}),
@@ -218,29 +226,29 @@ mod tests {
         ];
         let fits: Vec<_> = ascending
             .iter()
-            .map(|target| read(target.clone()).0.fits(&deployment()))
+            .map(|target| read(target.clone()).0.matches(&deployment()))
             .collect();
         assert!(fits.iter().all(Option::is_some));
         assert!(fits.is_sorted_by(|less, more| less < more), "{fits:?}");
     }
 
     #[test]
-    fn targets_that_mean_nothing_are_told() {
+    fn invalid_targets_are_reported() {
         for (target, expected) in [
             (
                 json!({}),
                 vec![
-                    "spec.targets[0].apiVersion: must not be empty; * is for any",
+                    "spec.targets[0].apiVersion: must not be empty; use * for any",
                     "spec.targets[0]: must have kind or kinds",
                 ],
             ),
             (
                 json!({"apiVersion": "v1", "kind": ""}),
-                vec!["spec.targets[0].kind: must not be empty; * is for any"],
+                vec!["spec.targets[0].kind: must not be empty; use * for any"],
             ),
             (
                 json!({"apiVersion": "v1", "kind": "A", "kinds": ["B"]}),
-                vec!["spec.targets[0]: must have one of kind and kinds"],
+                vec!["spec.targets[0]: must not have both kind and kinds"],
             ),
             (
                 json!({"apiVersion": "v1", "kinds": ["A", "", "A", "*"], "name": "", "namespace": ""}),
@@ -264,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_conflict_that_fit_an_object_as_closely() {
+    fn equally_specific_targets_conflict() {
         let target = json!({"apiVersion": "apps/v1", "kinds": ["Deployment", "StatefulSet"]});
         for (other, expected) in [
             (json!({"apiVersion": "apps/v1", "kind": "StatefulSet"}), true),

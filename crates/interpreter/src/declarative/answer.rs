@@ -1,4 +1,4 @@
-//! What is declared, as answers.
+//! Answers from declarative fields.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -6,36 +6,36 @@ use thiserror::Error;
 use super::{DeclaredDependencies, DeclaredHealth, DeclaredReplicas, DeclaredRevision, DeclaredStatus};
 use crate::{Answer, Question, error::OtherAnswerError, pod::PodError};
 
-/// What is declared for one operation.
+/// The compiled declarative fields for one operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DeclaredAnswer {
-    /// To [`crate::Operation::InterpretHealth`].
+    /// For [`crate::Operation::InterpretHealth`].
     Health(DeclaredHealth),
-    /// To [`crate::Operation::InterpretReplica`].
+    /// For [`crate::Operation::InterpretReplica`].
     Replicas(DeclaredReplicas),
-    /// To [`crate::Operation::ReviseReplica`].
+    /// For [`crate::Operation::ReviseReplica`].
     Revision(DeclaredRevision),
-    /// To [`crate::Operation::InterpretStatus`].
+    /// For [`crate::Operation::InterpretStatus`].
     Status(DeclaredStatus),
-    /// To [`crate::Operation::InterpretDependency`].
+    /// For [`crate::Operation::InterpretDependency`].
     Dependencies(DeclaredDependencies),
 }
 
-/// Why what is declared does not fit an object.
+/// Why declarative fields have no answer for an object.
 #[derive(Debug, Error)]
 pub(crate) enum DeclaredAnswerError {
-    /// There is something else where the number of replicas should be.
+    /// The value at the path of replicas is not a number of replicas.
     #[error("{path}: {found} is not a number of replicas")]
     Replicas {
-        /// Where.
+        /// The path.
         path: String,
-        /// What.
+        /// The value.
         found: String,
     },
-    /// What each replica needs cannot be told.
+    /// What each replica requires cannot be read from the pod template.
     #[error(transparent)]
     Requirements(#[from] PodError),
-    /// Something else is asked.
+    /// The question is for another operation.
     #[error(transparent)]
     Other(#[from] OtherAnswerError),
 }
@@ -43,7 +43,7 @@ pub(crate) enum DeclaredAnswerError {
 // === impl DeclaredAnswer ===
 
 impl DeclaredAnswer {
-    /// Answers a question of its operation.
+    /// Answers a question of the same operation.
     pub(crate) fn answer(&self, question: Question<'_>) -> Result<Answer, DeclaredAnswerError> {
         let object: &Value = question.object();
         Ok(match (self, question) {

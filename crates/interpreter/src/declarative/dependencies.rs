@@ -1,4 +1,4 @@
-//! Dependencies by paths.
+//! Dependencies by JSONPath.
 
 use json_path::Path;
 use schemars::JsonSchema;
@@ -12,41 +12,42 @@ use crate::{
     pod,
 };
 
-/// Where an object names others that it needs.
+/// Where an object references other objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("required" = ["apiVersion", "kind", "namePath"]))]
 pub struct DependencyPaths {
-    /// The apiVersion of the others, for example v1.
+    /// apiVersion of the referenced objects, for example v1.
     #[serde(default)]
     pub api_version: String,
-    /// Their kind, for example Secret.
+    /// Kind of the referenced objects, for example Secret.
     #[serde(default)]
     pub kind: String,
-    /// A JSONPath to what the other paths begin at, for example the items of a list; the object where none is given.
+    /// A JSONPath of the values that the other paths start from, for example the items of a list. The default
+    /// is the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// A JSONPath to their names.
+    /// A JSONPath of the names of the referenced objects.
     #[serde(default)]
     pub name_path: String,
-    /// A JSONPath to their namespace. Where it leads nowhere it is that of the object.
+    /// A JSONPath of their namespace. The default is the namespace of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_path: Option<String>,
-    /// Cluster for kinds whose objects are in no namespace; else Namespaced.
+    /// Cluster if the referenced kind is cluster-scoped, else Namespaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<DependencyScope>,
 }
 
-/// Whether objects of a kind are in namespaces.
+/// The scope of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DependencyScope {
-    /// They are.
+    /// Objects are in namespaces.
     Namespaced,
-    /// They are not.
+    /// Objects are cluster-scoped.
     Cluster,
 }
 
-/// What objects need beside them.
+/// Compiled dependency paths.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredDependencies {
     references: Vec<DeclaredReference>,
@@ -66,7 +67,7 @@ struct DeclaredReference {
 // === impl DeclaredDependencies ===
 
 impl DeclaredDependencies {
-    /// What is declared, below `field`; `None` where nothing is.
+    /// Compiles the paths; `field` is the path of the rules. `None` if there are none.
     pub(crate) fn compile(
         rule: &DependencyInterpretation,
         field: &str,
@@ -74,7 +75,7 @@ impl DeclaredDependencies {
         if rule.references.is_empty() && rule.pod_template_path.is_none() {
             return Ok(None);
         }
-        let mut problems = FieldProblems::below(field);
+        let mut problems = FieldProblems::under(field);
         let mut references = Vec::new();
         for (index, paths) in rule.references.iter().enumerate() {
             match DeclaredReference::compile(paths, format!("{field}.references[{index}]")) {
@@ -83,7 +84,7 @@ impl DeclaredDependencies {
             }
         }
         let pod_template = problems.optional_path("podTemplatePath", rule.pod_template_path.as_deref());
-        problems.or(|| {
+        problems.into_result(|| {
             Some(Some(Self {
                 references,
                 pod_template,
@@ -91,7 +92,7 @@ impl DeclaredDependencies {
         })
     }
 
-    /// What an object needs beside it.
+    /// Returns the dependencies of an object.
     pub(crate) fn dependencies(&self, object: &Value) -> Vec<DependentObjectReference> {
         let namespace = object::text(object, "/metadata/namespace");
         let references = self.references.iter();
@@ -110,26 +111,26 @@ impl DeclaredDependencies {
 
 impl DeclaredReference {
     fn compile(paths: &DependencyPaths, field: String) -> Result<Self, Vec<CustomizationProblem>> {
-        let mut problems = FieldProblems::below(field);
+        let mut problems = FieldProblems::under(field);
         for (name, value) in [("apiVersion", &paths.api_version), ("kind", &paths.kind)] {
             if value.is_empty() {
-                problems.note(name, "must not be empty");
+                problems.add(name, "must not be empty");
             }
         }
         let scope = paths.scope.unwrap_or(DependencyScope::Namespaced);
         if scope == DependencyScope::Cluster && paths.namespace_path.is_some() {
-            problems.note("namespacePath", "must not be given with scope Cluster");
+            problems.add("namespacePath", "must not be given with scope Cluster");
         }
         let path = problems.optional_path("path", paths.path.as_deref());
         let name = match paths.name_path.is_empty() {
             true => {
-                problems.note("namePath", "must not be empty");
+                problems.add("namePath", "must not be empty");
                 None
             }
             false => problems.path("namePath", &paths.name_path),
         };
         let namespace = problems.optional_path("namespacePath", paths.namespace_path.as_deref());
-        problems.or(|| {
+        problems.into_result(|| {
             Some(Self {
                 api_version: paths.api_version.clone(),
                 kind: paths.kind.clone(),
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_where_the_paths_lead() {
+    fn references_are_read_from_their_paths() {
         let object = json!({
             "metadata": {"namespace": "n"},
             "spec": {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_templates_name_what_their_pods_use() {
+    fn pod_templates_have_dependencies() {
         let template =
             json!({"spec": {"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]}});
         let object = json!({"metadata": {"namespace": "n"}, "spec": {"template": template}});
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_lead_nowhere_are_told() {
+    fn invalid_references_are_reported() {
         let rule = json!({
             "references": [
                 {"namePath": "["},

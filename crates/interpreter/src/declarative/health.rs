@@ -10,72 +10,72 @@ use windlass_object::object;
 
 use crate::customization::{CustomizationProblem, FieldProblems, HealthInterpretation};
 
-/// A condition that healthy objects have.
+/// A condition of healthy objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("required" = ["type"]))]
 pub struct ExpectedCondition {
-    /// Its type, for example Ready.
+    /// Type of the condition, for example Ready.
     #[serde(rename = "type", default)]
     pub condition_type: String,
-    /// Its status: True where none is given.
+    /// Status of the condition; the default is True.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Whether it has to be about what is desired now: the observedGeneration of the condition, or of the status where it has none, is
-    /// the generation of the object.
+    /// Whether the condition must be current: its observedGeneration, or that of the status if the condition
+    /// has none, equals the generation of the object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub observed_generation: bool,
 }
 
-/// A comparison of what a path leads to.
+/// A comparison of the values that a path selects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("required" = ["path", "operator"]))]
 pub struct FieldComparison {
-    /// A JSONPath. The comparison has to hold for everything that it leads to, and that is something.
+    /// A JSONPath. The path must select a value, and the comparison must be true for every selected value.
     #[serde(default)]
     pub path: String,
-    /// How it compares.
+    /// The comparison operator.
     #[serde(default)]
     pub operator: ComparisonOperator,
-    /// What it compares with, where valuePath is not given or leads nowhere.
+    /// The value to compare with, if valuePath is absent or selects nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_value")]
     pub value: Option<Value>,
-    /// A JSONPath to what it compares with.
+    /// A JSONPath of the value to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_path: Option<String>,
-    /// Of which it is one, for the operator In.
+    /// The allowed values, for the operator In.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "any_values")]
     pub values: Vec<Value>,
 }
 
-/// How a value compares with another: numbers by what they count, texts by their letters, others only by whether they are the same.
+/// How values are compared: numbers by value, strings lexically, others only for equality.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ComparisonOperator {
-    /// The same.
+    /// Equal.
     #[default]
     Equals,
-    /// Not the same.
+    /// Not equal.
     NotEquals,
-    /// Less.
+    /// Less than.
     LessThan,
-    /// Less or the same.
+    /// Less than or equal.
     LessOrEqual,
-    /// More.
+    /// Greater than.
     GreaterThan,
-    /// More or the same.
+    /// Greater than or equal.
     GreaterOrEqual,
-    /// The same as one of several.
+    /// Equal to one of several values.
     In,
-    /// There is something.
+    /// The path selects a value.
     Exists,
-    /// There is nothing.
+    /// The path selects no value.
     DoesNotExist,
 }
 
-/// When objects are healthy.
+/// Compiled health rules.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredHealth {
     condition: Option<ExpectedCondition>,
@@ -103,7 +103,7 @@ fn any_values(_: &mut SchemaGenerator) -> Schema {
 // === impl DeclaredHealth ===
 
 impl DeclaredHealth {
-    /// What is declared, below `field`; `None` where nothing is.
+    /// Compiles the rules; `field` is their path. `None` if there are none.
     pub(crate) fn compile(
         rule: &HealthInterpretation,
         field: &str,
@@ -111,13 +111,13 @@ impl DeclaredHealth {
         if rule.condition.is_none() && rule.all.is_empty() && rule.any.is_empty() {
             return Ok(None);
         }
-        let mut problems = FieldProblems::below(field);
+        let mut problems = FieldProblems::under(field);
         if rule
             .condition
             .as_ref()
             .is_some_and(|condition| condition.condition_type.is_empty())
         {
-            problems.note("condition.type", "must not be empty");
+            problems.add("condition.type", "must not be empty");
         }
         let mut comparisons = |name: &str, comparisons: &[FieldComparison]| {
             let mut compiled = Vec::new();
@@ -135,10 +135,10 @@ impl DeclaredHealth {
             all: comparisons("all", &rule.all),
             any: comparisons("any", &rule.any),
         };
-        problems.or(|| Some(Some(health)))
+        problems.into_result(|| Some(Some(health)))
     }
 
-    /// Whether an object is healthy.
+    /// Reports whether an object is healthy.
     pub(crate) fn is_healthy(&self, object: &Value) -> bool {
         let holds = |comparison: &DeclaredComparison| comparison.holds(object);
         self.condition
@@ -175,26 +175,26 @@ impl DeclaredComparison {
     fn compile(comparison: &FieldComparison, field: &str) -> Result<Self, Vec<CustomizationProblem>> {
         use ComparisonOperator::{DoesNotExist, Exists, In};
 
-        let mut problems = FieldProblems::below(field);
+        let mut problems = FieldProblems::under(field);
         let path = problems.path("path", &comparison.path);
         let value_path = problems.optional_path("valuePath", comparison.value_path.as_deref());
         let has_value = comparison.value.is_some() || comparison.value_path.is_some();
         let has_values = !comparison.values.is_empty();
         match comparison.operator {
-            In if !has_values => problems.note("values", "must not be empty for In"),
-            In if has_value => problems.note("value", "must not be given for In"),
+            In if !has_values => problems.add("values", "must not be empty for In"),
+            In if has_value => problems.add("value", "must not be given for In"),
             Exists | DoesNotExist if has_value || has_values => {
                 let message = format!("must not be given for {:?}", comparison.operator);
-                problems.note(if has_values { "values" } else { "value" }, message);
+                problems.add(if has_values { "values" } else { "value" }, message);
             }
             In | Exists | DoesNotExist => {}
-            operator if has_values => problems.note("values", format!("must not be given for {operator:?}")),
+            operator if has_values => problems.add("values", format!("must not be given for {operator:?}")),
             operator if !has_value => {
-                problems.note("value", format!("{operator:?} needs a value or a valuePath"));
+                problems.add("value", format!("{operator:?} needs a value or a valuePath"));
             }
             _ => {}
         }
-        problems.or(|| {
+        problems.into_result(|| {
             Some(Self {
                 path: path?,
                 operator: comparison.operator,
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_has_its_status_and_its_generation() {
+    fn a_condition_needs_its_status_and_generation() {
         let object = |status: &str, of_condition: Value, of_status: Value| {
             json!({
                 "metadata": {"generation": 2},
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_holds_for_all_that_its_path_leads_to() {
+    fn a_comparison_must_be_true_for_every_selected_value() {
         let object = json!({
             "spec": {"replicas": 3},
             "status": {"ready": 3, "phase": "Running", "list": [1, 2], "none": null},
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_all_and_one_of_any_hold() {
+    fn all_and_any_are_combined() {
         let compare = |value: i64| json!({"path": ".n", "operator": "Equals", "value": value});
         let object = json!({"n": 1});
         for (rule, expected) in [
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_told() {
+    fn invalid_comparisons_are_reported() {
         let rule = json!({
             "condition": {"status": "True"},
             "all": [

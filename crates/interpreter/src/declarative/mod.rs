@@ -1,13 +1,13 @@
-//! Answers without a script: a small grammar of JSONPaths, for what most kinds need.
+//! Declarative rules with JSONPaths, which need no script and suffice for most kinds.
 //!
-//! It stands where scripts stand, in `customizations` of either kind of object:
+//! They are used in place of scripts, in `customizations` of either kind of object:
 //!
 //! ```yaml
 //! healthInterpretation:
 //!   condition: {type: Ready, status: "True", observedGeneration: true}
-//!   all: # each of them
+//!   all: # every comparison
 //!   - {path: .status.readyReplicas, operator: GreaterOrEqual, valuePath: .spec.replicas, value: 1}
-//!   any: # at least one of them
+//!   any: # at least one comparison
 //!   - {path: .status.phase, operator: In, values: [Running, Succeeded]}
 //! replicaResource: {replicasPath: .spec.size, podTemplatePath: .spec.template}
 //! replicaRevision: {replicasPath: .spec.size}
@@ -19,14 +19,14 @@
 //!   podTemplatePath: .spec.template
 //! ```
 //!
-//! - **Health**: what is given of `condition`, `all` and `any` has to hold. A comparison holds if it does for everything that its path
-//!   leads to, and for nothing does only `DoesNotExist`. It compares with `valuePath` where that leads somewhere, else with `value`.
-//! - **Replicas**: the number at the path; 0 where there is none, as of Karmada's own kinds.
-//! - **Revision**: the number is written at the path, which is one of plain fields.
-//! - **Status**: what the paths lead to, all of them below `.status`, in its place there; no status where they lead nowhere.
-//! - **Dependencies**: a reference for each name that `namePath` leads to from each value that `path` leads to; in the namespace that
-//!   `namespacePath` leads to, else in that of the object, or in none with `scope: Cluster`.
-//! - A `podTemplatePath` leads to pod templates, whose requirements and dependencies are those of Karmada's own kinds.
+//! - **Health**: all given of `condition`, `all` and `any` must be true. A comparison is true if it is so for every value that its path
+//!   selects; without a value only `DoesNotExist` is true. It compares with `valuePath` if that selects a value, else with `value`.
+//! - **Replicas**: the number at the path; 0 if it is absent, as in Karmada's built-in rules.
+//! - **Revision**: the number is written at the path, which consists only of field names.
+//! - **Status**: the values that the paths below `.status` select, in their places; no status if nothing is selected.
+//! - **Dependencies**: a reference for each name that `namePath` selects in each value that `path` selects; in the namespace that
+//!   `namespacePath` selects, else in that of the object, or in none with `scope: Cluster`.
+//! - A `podTemplatePath` selects pod templates, whose requirements and dependencies are determined as for Karmada's built-in rules.
 
 mod answer;
 mod dependencies;

@@ -1,4 +1,4 @@
-//! Replicas by a path.
+//! Replicas by JSONPath.
 
 use json_path::Path;
 use serde_json::Value;
@@ -10,21 +10,21 @@ use crate::{
     pod,
 };
 
-/// Where the number of replicas is, and what each needs.
+/// Compiled paths of the number of replicas and of the pod template.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredReplicas {
     replicas: Path,
     pod_template: Option<Path>,
 }
 
-/// Where the number of replicas is written.
+/// The compiled path where the number of replicas is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredRevision(Path);
 
 // === impl DeclaredReplicas ===
 
 impl DeclaredReplicas {
-    /// What is declared, below `field`; `None` where nothing is.
+    /// Compiles the paths; `field` is the path of the rules. `None` if there are none.
     pub(crate) fn compile(
         rule: &ReplicaResourceRequirement,
         field: &str,
@@ -32,13 +32,13 @@ impl DeclaredReplicas {
         if rule.replicas_path.is_none() && rule.pod_template_path.is_none() {
             return Ok(None);
         }
-        let mut problems = FieldProblems::below(field);
+        let mut problems = FieldProblems::under(field);
         if rule.replicas_path.is_none() {
-            problems.note("replicasPath", "must be given with podTemplatePath");
+            problems.add("replicasPath", "must be given with podTemplatePath");
         }
         let replicas = problems.optional_path("replicasPath", rule.replicas_path.as_deref());
         let pod_template = problems.optional_path("podTemplatePath", rule.pod_template_path.as_deref());
-        problems.or(|| {
+        problems.into_result(|| {
             Some(Some(Self {
                 replicas: replicas?,
                 pod_template,
@@ -46,7 +46,7 @@ impl DeclaredReplicas {
         })
     }
 
-    /// How many replicas an object has, and what each needs.
+    /// Returns the number of replicas of an object, and what each requires.
     pub(crate) fn replicas(
         &self,
         object: &Value,
@@ -64,7 +64,7 @@ impl DeclaredReplicas {
     }
 }
 
-/// A number of replicas.
+/// Converts a value to a number of replicas.
 fn number(value: &Value) -> Option<i32> {
     i32::try_from(value.as_i64()?).ok()
 }
@@ -72,7 +72,7 @@ fn number(value: &Value) -> Option<i32> {
 // === impl DeclaredRevision ===
 
 impl DeclaredRevision {
-    /// What is declared, below `field`; `None` where nothing is.
+    /// Compiles the path; `field` is the path of the rules. `None` if there is none.
     pub(crate) fn compile(
         rule: &ReplicaRevision,
         field: &str,
@@ -80,18 +80,18 @@ impl DeclaredRevision {
         let Some(text) = rule.replicas_path.as_deref() else {
             return Ok(None);
         };
-        let mut problems = FieldProblems::below(field);
+        let mut problems = FieldProblems::under(field);
         let path = problems.path("replicasPath", text);
         if path
             .as_ref()
             .is_some_and(|path| path.is_root() || !path.is_plain())
         {
-            problems.note("replicasPath", "must be made of names of fields alone");
+            problems.add("replicasPath", "must consist only of field names");
         }
-        problems.or(|| path.map(|path| Some(Self(path))))
+        problems.into_result(|| path.map(|path| Some(Self(path))))
     }
 
-    /// An object with so many replicas.
+    /// Returns the object with a number of replicas.
     pub(crate) fn revise(&self, object: &Value, replicas: i64) -> Value {
         let mut revised = object.clone();
         self.0.set(&mut revised, replicas.into());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_are_where_the_path_leads() {
+    fn replicas_are_read_from_the_path() {
         let path = json!({"replicasPath": ".spec.size"});
         for (object, expected) in [
             (json!({"spec": {"size": 3}}), Ok((3, None))),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_each_needs_is_in_the_pod_template() {
+    fn requirements_are_read_from_the_pod_template() {
         let template =
             json!({"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "100m"}}}]}});
         let rule = json!({"replicasPath": ".spec.size", "podTemplatePath": ".spec.template"});
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_cannot_be_used_are_told() {
+    fn invalid_paths_are_reported() {
         let rule = serde_json::from_value(json!({"podTemplatePath": "["})).unwrap();
         let problems = DeclaredReplicas::compile(&rule, "r").unwrap_err();
         let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -178,7 +178,7 @@ mod tests {
             let problems = DeclaredRevision::compile(&rule, "r").unwrap_err();
             assert_eq!(
                 problems[0].to_string(),
-                "r.replicasPath: must be made of names of fields alone"
+                "r.replicasPath: must consist only of field names"
             );
         }
         assert_eq!(

@@ -1,18 +1,18 @@
-//! Status by paths.
+//! Status by JSONPath.
 
 use json_path::Path;
 use serde_json::Value;
 
 use crate::customization::{CustomizationProblem, FieldProblems, StatusReflection};
 
-/// What of a status is worth collecting.
+/// Compiled paths of the status to collect.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredStatus(Vec<Path>);
 
 // === impl DeclaredStatus ===
 
 impl DeclaredStatus {
-    /// What is declared, below `field`; `None` where nothing is.
+    /// Compiles the paths; `field` is the path of the rules. `None` if there are none.
     pub(crate) fn compile(
         rule: &StatusReflection,
         field: &str,
@@ -20,7 +20,7 @@ impl DeclaredStatus {
         if rule.fields.is_empty() {
             return Ok(None);
         }
-        let mut problems = FieldProblems::below(field);
+        let mut problems = FieldProblems::under(field);
         let mut paths = Vec::new();
         for (index, text) in rule.fields.iter().enumerate() {
             let name = format!("fields[{index}]");
@@ -28,14 +28,14 @@ impl DeclaredStatus {
                 continue;
             };
             if path.first_field() != Some("status") {
-                problems.note(&name, "must begin with .status");
+                problems.add(&name, "must begin with .status");
             }
             paths.push(path);
         }
-        problems.or(|| Some(Some(Self(paths))))
+        problems.into_result(|| Some(Some(Self(paths))))
     }
 
-    /// What there is of it; `None` where there is nothing.
+    /// Returns the selected part of the status; `None` if nothing is selected.
     pub(crate) fn reflect(&self, object: &Value) -> Option<Value> {
         let mut reflected = Value::Null;
         for path in &self.0 {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_paths_lead_to_is_collected_in_its_place() {
+    fn selected_fields_are_collected() {
         let object = json!({"status": {
             "phase": "Running",
             "replicas": {"ready": 1, "old": 2},

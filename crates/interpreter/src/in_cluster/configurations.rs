@@ -1,4 +1,4 @@
-//! ResourceInterpreterWebhookConfigurations, as they are in a cluster.
+//! ResourceInterpreterWebhookConfigurations of a cluster.
 
 use std::{collections::BTreeMap, mem, sync::Arc, time::Duration};
 
@@ -18,7 +18,8 @@ use windlass_object::object;
 
 use crate::webhook::{WebhookConfigurationState, WebhookUsage, Webhooks};
 
-/// How often a cluster is asked that has no such objects, or does not answer.
+/// How long to wait before the kind is discovered again, if it is not served or the API server does not
+/// answer.
 const LOOK: Duration = Duration::from_secs(30);
 
 const GROUP: &str = "config.karmada.io";
@@ -27,20 +28,21 @@ const VERSION: &str = "v1alpha1";
 
 const KIND: &str = "ResourceInterpreterWebhookConfiguration";
 
-/// Keeps webhooks as the ResourceInterpreterWebhookConfigurations of a cluster have them, until it is dropped. Nothing is ever written;
-/// what cannot be used, or is shadowed, is logged. Where the kind is not served there are none, until it is.
+/// Keeps webhooks in sync with the ResourceInterpreterWebhookConfigurations of a cluster, until the future is
+/// dropped. It writes nothing to the cluster; invalid and shadowed webhooks are logged. While the kind is not
+/// served, there are no webhooks.
 pub async fn follow_webhook_configurations(client: Client, webhooks: Arc<Webhooks>) {
     loop {
         match resource(&client).await {
             Ok(Some(resource)) => follow(&client, &resource, &webhooks).await,
             Ok(None) => drop(webhooks.replace(&[])),
-            Err(error) => warn!(%error, "Cannot tell whether {KIND}s are served"),
+            Err(error) => warn!(%error, "Cannot discover whether {KIND}s are served"),
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// The kind as the API server has it; [`None`] where it does not.
+/// Returns the kind as served; [`None`] if it is not served.
 async fn resource(client: &Client) -> Result<Option<ApiResource>, kube::Error> {
     let groups = client.list_api_groups().await?;
     if !groups.groups.iter().any(|group| group.name == GROUP) {
@@ -52,7 +54,7 @@ async fn resource(client: &Client) -> Result<Option<ApiResource>, kube::Error> {
     Ok(found.map(|(resource, _)| resource))
 }
 
-/// Returns when the kind is not served any more.
+/// Returns when the kind is no longer served.
 async fn follow(client: &Client, resource: &ApiResource, webhooks: &Webhooks) {
     let configurations: Api<DynamicObject> = Api::all_with(client.clone(), resource);
     let events = watcher(configurations, watcher::Config::default()).default_backoff();
@@ -77,7 +79,7 @@ async fn follow(client: &Client, resource: &ApiResource, webhooks: &Webhooks) {
             }
             Ok(None) => return,
             Err(error) if is_absent(&error) => {
-                info!("{KIND}s are not served any more");
+                info!("{KIND}s are no longer served");
                 return;
             }
             Err(error) => {
@@ -87,12 +89,12 @@ async fn follow(client: &Client, resource: &ApiResource, webhooks: &Webhooks) {
         }
         let objects: Vec<_> = known.values().cloned().collect();
         for (object, state) in objects.iter().zip(webhooks.replace(&objects)) {
-            tell(object, &state);
+            log_state(object, &state);
         }
     }
 }
 
-/// A list has no types on its items.
+/// Adds `apiVersion` and `kind`, which items of a list lack.
 fn value(configuration: DynamicObject) -> Value {
     let mut value = serde_json::to_value(configuration).unwrap_or_default();
     value["apiVersion"] = format!("{GROUP}/{VERSION}").into();
@@ -100,13 +102,19 @@ fn value(configuration: DynamicObject) -> Value {
     value
 }
 
-fn tell(configuration: &Value, state: &WebhookConfigurationState) {
+fn log_state(configuration: &Value, state: &WebhookConfigurationState) {
     let name = object::text(configuration, "/metadata/name").unwrap_or_default();
     let (outcome, problems) = match &state.usage {
         WebhookUsage::Used => ("", &[][..]),
-        WebhookUsage::Kept(problems) => ("Asking webhooks as they were", problems.as_slice()),
-        WebhookUsage::Failing(problems) => ("Webhooks fail when they are asked", problems.as_slice()),
-        WebhookUsage::Unusable(problems) => ("No webhook is asked", problems.as_slice()),
+        WebhookUsage::Kept(problems) => (
+            "The configuration is invalid, its previous webhooks stay in use",
+            problems.as_slice(),
+        ),
+        WebhookUsage::Failing(problems) => ("A webhook is invalid, its calls fail", problems.as_slice()),
+        WebhookUsage::Unusable(problems) => (
+            "The configuration is invalid, none of its webhooks is in use",
+            problems.as_slice(),
+        ),
     };
     for problem in problems {
         warn!(configuration = name, %problem, "{outcome}");

@@ -1,4 +1,5 @@
-//! Where a Service is, for callers whose DNS does not know it: a control plane beside the cluster, say.
+//! Resolves Services through the API server, for callers without cluster DNS, for example a control plane
+//! outside of the cluster.
 
 use std::{
     io,
@@ -10,28 +11,29 @@ use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use kube::{Api, Client};
 use webhook_transport::client::{Resolve, SystemResolver};
 
-/// Services as the API server has them now, each time that a connection is made; for whoever may get Services.
+/// Resolves Services by getting them from the API server for each new connection, which needs permission to
+/// get Services.
 ///
-/// One with a cluster IP is called there, at a port that it has. One of type `ExternalName` is called where that leads. Where there is
-/// no Service of that name, and for any other host, the system is asked. The name that the certificate must have is that of the Service
-/// in any case.
+/// A Service with a cluster IP resolves to it, at a port that the Service has; one of type `ExternalName` to
+/// its target. Other hosts, and Services that do not exist, are resolved by the system. The certificate must
+/// always have the name of the Service.
 #[derive(Clone)]
 pub struct ClusterServices {
     client: Client,
 }
 
-/// Where a Service leads.
+/// The target of a Service.
 #[derive(Debug, PartialEq, Eq)]
 enum Destination {
     Address(IpAddr),
-    /// To be looked up.
+    /// A host name to resolve.
     Name(String),
 }
 
 // === impl ClusterServices ===
 
 impl ClusterServices {
-    /// Those of a cluster.
+    /// Creates a resolver for the Services of a cluster.
     pub fn new(client: Client) -> Self {
         Self { client }
     }
@@ -64,14 +66,14 @@ impl Resolve for ClusterServices {
     }
 }
 
-/// Name and namespace of the Service that is called by a host.
+/// Returns the name and namespace of the Service of a host name.
 fn service_of(host: &str) -> Option<(&str, &str)> {
     host.strip_suffix(".svc")?
         .split_once('.')
         .filter(|(_, namespace)| !namespace.contains('.'))
 }
 
-/// Where a Service leads that is called at `port`.
+/// Returns the target of a Service for a port.
 fn destination(spec: &ServiceSpec, port: u16) -> Result<Destination, String> {
     if spec.type_.as_deref() == Some("ExternalName") {
         let name = spec.external_name.clone().filter(|name| !name.is_empty());
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_leads_where_karmada_goes() {
+    fn services_resolve_as_in_karmada() {
         let ports = json!([{"port": 443}, {"port": 8443}]);
         let address = |text: &str| Ok(Destination::Address(text.parse().unwrap()));
         for (spec, port, expected) in [
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_services_are_services() {
+    fn only_service_names_are_services() {
         assert_eq!(service_of("a.n.svc"), Some(("a", "n")));
         for host in [
             "a.svc",

@@ -1,20 +1,20 @@
-//! What a script returned, as an answer.
+//! Converts the results of a script to an answer.
 
 use mlua::{MultiValue, Value as LuaValue};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{LuaError, LuaLimits, arguments::type_name, empties::Empties, from_lua::from_lua};
+use super::{LuaError, LuaLimits, arguments::type_name, empty_fields::EmptyFields, from_lua::from_lua};
 use crate::{
     Answer, Question,
     answer::{Component, DependentObjectReference, ReplicaRequirements, canonicalize_quantities},
 };
 
-/// Reads what the function of a question returned.
+/// Converts the values that the function of a question returned.
 ///
 /// # Errors
 ///
-/// When that is no answer.
+/// When they are not a valid answer.
 pub(super) fn read(
     question: Question<'_>,
     values: &MultiValue,
@@ -79,13 +79,13 @@ impl Returned<'_> {
         }
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "it is in range, and its fraction is left out as Karmada does"
+            reason = "the number is in range, and its fraction is dropped as in Karmada"
         )]
         Ok(number as i32)
     }
 
     fn too_many(&self) -> LuaError {
-        self.wrong("the number of replicas is not one of 32 bits".to_owned())
+        self.wrong("the number of replicas does not fit into 32 bits".to_owned())
     }
 
     fn requirements(&self) -> Result<Option<ReplicaRequirements>, LuaError> {
@@ -93,9 +93,9 @@ impl Returned<'_> {
             None | Some(LuaValue::Nil) => Ok(None),
             Some(table @ LuaValue::Table(_)) => {
                 let mut value = self.json(table)?;
-                Empties::default().restore(&mut value, false);
+                EmptyFields::default().restore(&mut value, false);
                 self.quantities(&mut value)?;
-                Ok(Some(self.typed(value)?))
+                Ok(Some(self.decode(value)?))
             }
             Some(other) => Err(self.wrong_type("a table or nil as its second value", other)),
         }
@@ -107,7 +107,7 @@ impl Returned<'_> {
             return Err(self.wrong_type("a table", &table));
         }
         let mut value = self.json(&table)?;
-        Empties::of(references).restore(&mut value, is_list);
+        EmptyFields::collect(references).restore(&mut value, is_list);
         Ok(value)
     }
 
@@ -131,10 +131,10 @@ impl Returned<'_> {
                 self.quantities(requirements)?;
             }
         }
-        self.typed(list)
+        self.decode(list)
     }
 
-    fn typed<T: DeserializeOwned>(&self, value: Value) -> Result<T, LuaError> {
+    fn decode<T: DeserializeOwned>(&self, value: Value) -> Result<T, LuaError> {
         serde_path_to_error::deserialize(value).map_err(|error| self.wrong(error.to_string()))
     }
 

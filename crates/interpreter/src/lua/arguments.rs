@@ -1,86 +1,86 @@
-//! What a script calls a function with, and how it is told what is wrong with that.
+//! Arguments of functions that scripts call, and errors about them.
 
 use mlua::{Lua, LuaString, Table, Value as LuaValue, Variadic};
 
 use super::globals::SANDBOX_NAME;
 
-/// The arguments of a function, by their place from 1.
+/// The arguments of a function, numbered from 1.
 pub(super) struct Arguments<'a> {
     pub(super) lua: &'a Lua,
     pub(super) function: &'static str,
     pub(super) values: Variadic<LuaValue>,
 }
 
-/// The longest text that a function takes, in bytes, as Karmada has it.
+/// The longest string argument, in bytes, as in Karmada.
 pub(super) const LONGEST: usize = 1_000_000;
 
-/// How many functions up a place in the script is looked for.
+/// How many stack levels to search for the script's position.
 const LEVELS: usize = 16;
 
 // === impl Arguments ===
 
 impl Arguments<'_> {
-    /// `nil` where there is none.
+    /// Returns an argument, or `nil`.
     pub(super) fn value(&self, place: usize) -> LuaValue {
         self.values.get(place - 1).cloned().unwrap_or(LuaValue::Nil)
     }
 
-    /// A string, or a number as one.
+    /// Returns a string or number argument as a string.
     pub(super) fn text(&self, place: usize) -> mlua::Result<LuaString> {
         match self.value(place) {
             LuaValue::String(text) => Ok(text),
             value @ (LuaValue::Integer(_) | LuaValue::Number(_)) => {
                 let text = self.lua.coerce_string(value)?;
-                text.ok_or_else(|| self.expected(place, "string"))
+                text.ok_or_else(|| self.type_error(place, "string"))
             }
-            _ => Err(self.expected(place, "string")),
+            _ => Err(self.type_error(place, "string")),
         }
     }
 
-    /// A string, or a number as one, of some bytes at most.
+    /// Returns a string or number argument as a string of at most `longest` bytes.
     pub(super) fn short_text(&self, place: usize, longest: usize) -> mlua::Result<LuaString> {
         let text = self.text(place)?;
         self.check_length(place, &text, longest)?;
         Ok(text)
     }
 
-    /// A text is one of some bytes at most.
+    /// Checks that a string has at most `longest` bytes.
     pub(super) fn check_length(&self, place: usize, text: &LuaString, longest: usize) -> mlua::Result<()> {
         match text.as_bytes().len() > longest {
-            true => Err(self.bad(place, &format!("longer than {longest} bytes"))),
+            true => Err(self.bad_argument(place, &format!("longer than {longest} bytes"))),
             false => Ok(()),
         }
     }
 
-    /// A number, or a string that is written as one.
+    /// Returns a number argument, or a string that contains a number.
     pub(super) fn optional_number(&self, place: usize) -> mlua::Result<Option<f64>> {
         let value = self.value(place);
         if value.is_nil() {
             return Ok(None);
         }
         let number = self.lua.coerce_number(value)?;
-        number.map(Some).ok_or_else(|| self.expected(place, "number"))
+        number.map(Some).ok_or_else(|| self.type_error(place, "number"))
     }
 
-    /// A table.
+    /// Returns a table argument.
     pub(super) fn table(&self, place: usize) -> mlua::Result<Table> {
         match self.value(place) {
             LuaValue::Table(table) => Ok(table),
-            _ => Err(self.expected(place, "table")),
+            _ => Err(self.type_error(place, "table")),
         }
     }
 
-    /// An argument is of another type.
-    pub(super) fn expected(&self, place: usize, expected: &str) -> mlua::Error {
+    /// An error for an argument of the wrong type.
+    pub(super) fn type_error(&self, place: usize, expected: &str) -> mlua::Error {
         let got = match self.values.get(place - 1) {
             None => "no value",
             Some(value) => type_name(value),
         };
-        self.bad(place, &format!("{expected} expected, got {got}"))
+        self.bad_argument(place, &format!("{expected} expected, got {got}"))
     }
 
-    /// An argument is not one for the function.
-    pub(super) fn bad(&self, place: usize, problem: &str) -> mlua::Error {
+    /// An error for an invalid argument.
+    pub(super) fn bad_argument(&self, place: usize, problem: &str) -> mlua::Error {
         let function = self.function;
         raise(
             self.lua,
@@ -89,17 +89,17 @@ impl Arguments<'_> {
     }
 }
 
-/// What Lua calls the type of a value.
+/// Returns Lua's name of a value's type.
 pub(super) fn type_name(value: &LuaValue) -> &'static str {
     match value {
-        // Which are no types of their own.
+        // Lua has no separate types for these.
         LuaValue::Integer(_) => "number",
         LuaValue::Error(_) => "userdata",
         value => value.type_name(),
     }
 }
 
-/// An error at the place in the script that called.
+/// An error at the position of the call in the script.
 pub(super) fn raise(lua: &Lua, problem: &str) -> mlua::Error {
     match place(lua) {
         Some(place) => mlua::Error::runtime(format!("{place}: {problem}")),
@@ -107,7 +107,7 @@ pub(super) fn raise(lua: &Lua, problem: &str) -> mlua::Error {
     }
 }
 
-/// The script's name and the line that it is at.
+/// Returns the script's name and the current line.
 pub(super) fn place(lua: &Lua) -> Option<String> {
     let at = |level| {
         let place = lua.inspect_stack(level, |debug| {

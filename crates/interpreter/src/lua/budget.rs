@@ -1,4 +1,4 @@
-//! What a call has used of what it may take.
+//! Limits on the time, instructions and memory of a call.
 
 use std::{
     sync::{
@@ -13,18 +13,18 @@ use parking_lot::Mutex;
 
 use super::{LuaError, LuaLimits, arguments, globals::without_place};
 
-/// The budget of the call that is under way in a state.
+/// The budget of the active call of a Lua state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Budget(Arc<Used>);
 
 #[derive(Debug, Default)]
 struct Used {
     instructions: AtomicU64,
-    /// How many instructions pass now between two looks.
+    /// The current number of instructions between two checks.
     period: AtomicU32,
-    /// From how much memory on they are few.
+    /// The memory from which on checks are more frequent.
     crowded: AtomicUsize,
-    /// From how much memory on garbage is collected.
+    /// The memory from which on garbage is collected.
     full: AtomicUsize,
     call: Mutex<Option<Call>>,
 }
@@ -32,34 +32,35 @@ struct Used {
 #[derive(Clone, Debug)]
 struct Call {
     limits: LuaLimits,
-    /// `None` where that is further away than the clock goes.
+    /// `None` if the deadline is beyond the range of the clock.
     ends: Option<Instant>,
-    /// How much memory the state may take in all.
+    /// The memory limit of the whole state.
     memory: usize,
     exceeded: Option<LuaError>,
 }
 
-/// How many instructions pass between two looks.
+/// The number of instructions between two checks.
 const PERIOD: u32 = 100;
 
-/// How many where there is much memory in use: one instruction may take milliseconds then, as to join or to compare long strings.
+/// The same when much memory is in use: one instruction may take milliseconds then, for example to
+/// concatenate or compare long strings.
 const CROWDED_PERIOD: u32 = 5;
 
-/// How much memory a call takes until it has much.
+/// How much memory a call may use before checks become more frequent.
 const CROWDED: usize = 1 << 20;
 
-/// What Lua says where there is no memory left.
+/// Lua's message when it is out of memory.
 const NO_MEMORY: &str = "not enough memory";
 
 // === impl Budget ===
 
 impl Budget {
-    /// Has a new state look at its budget.
+    /// Makes a new state check its budget.
     pub(super) fn watch(&self, lua: &Lua) -> mlua::Result<()> {
-        self.pace(lua, PERIOD)
+        self.set_check_interval(lua, PERIOD)
     }
 
-    /// Begins a call, after which [`Self::end`] says whether it went too far. `memory`: how much the state may take in all.
+    /// Starts a call with a memory limit for the whole state; [`Self::end`] reports exceeded limits.
     pub(super) fn begin(&self, lua: &Lua, limits: LuaLimits, memory: usize) -> mlua::Result<()> {
         let used = lua.used_memory();
         self.0.instructions.store(0, Ordering::Relaxed);
@@ -75,35 +76,35 @@ impl Budget {
         if self.0.period.load(Ordering::Relaxed) == PERIOD {
             return Ok(());
         }
-        self.pace(lua, PERIOD)
+        self.set_check_interval(lua, PERIOD)
     }
 
-    /// Ends the call, and tells what it had too much of.
+    /// Ends the call; returns the limit that it exceeded, if any.
     pub(super) fn end(&self) -> Option<LuaError> {
         self.0.call.lock().take().and_then(|call| call.exceeded)
     }
 
-    fn pace(&self, lua: &Lua, period: u32) -> mlua::Result<()> {
+    fn set_check_interval(&self, lua: &Lua, period: u32) -> mlua::Result<()> {
         let budget = self.clone();
         let triggers = HookTriggers::new().every_nth_instruction(period);
         lua.set_hook(triggers, move |lua, _| {
-            budget.look(lua, period)?;
+            budget.check(lua, period)?;
             Ok(VmState::Continue)
         })?;
         self.0.period.store(period, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Counts instructions, and makes room.
-    pub(super) fn look(&self, lua: &Lua, instructions: u32) -> mlua::Result<()> {
+    /// Counts instructions, and collects garbage if necessary.
+    pub(super) fn check(&self, lua: &Lua, instructions: u32) -> mlua::Result<()> {
         self.spend(lua, instructions.into())?;
         if lua.used_memory() <= self.0.crowded.load(Ordering::Relaxed) {
             return Ok(());
         }
         if self.0.period.load(Ordering::Relaxed) == PERIOD {
-            self.pace(lua, CROWDED_PERIOD)?;
+            self.set_check_interval(lua, CROWDED_PERIOD)?;
         }
-        // Lua 5.1 does not collect garbage where it has no memory left.
+        // Lua 5.1 does not collect garbage when it runs out of memory.
         if lua.used_memory() > self.0.full.load(Ordering::Relaxed) {
             lua.gc_collect()?;
             let call = self.0.call.lock();
@@ -115,11 +116,11 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts what was done.
+    /// Counts instructions.
     ///
     /// # Errors
     ///
-    /// When that is too much, now or before.
+    /// When a limit is exceeded, now or earlier.
     pub(super) fn spend(&self, lua: &Lua, instructions: u64) -> mlua::Result<()> {
         let used = self.0.instructions.fetch_add(instructions, Ordering::Relaxed) + instructions;
         let mut call = self.0.call.lock();
@@ -147,7 +148,7 @@ impl Budget {
         Err(mlua::Error::external(exceeded))
     }
 
-    /// Looks whether there is room for what a function makes outside of the state.
+    /// Checks that a function may allocate memory outside of the state.
     pub(super) fn allow(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
         match lua.used_memory().saturating_add(bytes) > self.memory() {
             true => Err(self.out_of_memory()),
@@ -155,7 +156,7 @@ impl Budget {
         }
     }
 
-    /// How much memory the state may take in all.
+    /// The memory limit of the whole state.
     pub(super) fn memory(&self) -> usize {
         self.0.call.lock().as_ref().map_or(usize::MAX, |call| call.memory)
     }
@@ -170,7 +171,8 @@ impl Budget {
         mlua::Error::external(error)
     }
 
-    /// The function that raises a limit again, and makes of other errors what a script may see of them.
+    /// Creates the function that raises a limit error again, and converts other errors to what scripts may
+    /// see.
     pub(super) fn caught_function(self, lua: &Lua) -> mlua::Result<Function> {
         lua.create_function(move |lua, error: LuaValue| {
             self.spend(lua, 0)?;
@@ -194,7 +196,7 @@ impl Budget {
         })
     }
 
-    /// What a script failed with.
+    /// Converts the error value of a script.
     pub(super) fn caught(&self, error: &LuaValue) -> LuaError {
         let error = match error {
             LuaValue::Error(error) => LuaError::from(&**error),

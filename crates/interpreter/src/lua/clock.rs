@@ -1,4 +1,4 @@
-//! The library `os`: the time, and how it is written. That of C is not made for several threads.
+//! The library `os`: time and dates. The functions of C are not thread-safe.
 
 use jiff::{
     Span, Timestamp, Zoned, civil,
@@ -12,7 +12,7 @@ use super::arguments::{Arguments, raise};
 /// The longest format, in bytes.
 const LONGEST: usize = 10_000;
 
-/// The library.
+/// Creates the library.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let time = |lua: &Lua, values: Variadic<LuaValue>| {
@@ -36,7 +36,7 @@ pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// Seconds since 1970, now or at the local time that a table says; `nil` where nobody can tell.
+/// Returns the seconds since 1970, now or for the local time in a table; `nil` if there is no such time.
 fn time(arguments: &Arguments<'_>) -> mlua::Result<Option<f64>> {
     if arguments.value(1).is_nil() {
         return Ok(Some(Timestamp::now().as_second() as f64));
@@ -44,7 +44,7 @@ fn time(arguments: &Arguments<'_>) -> mlua::Result<Option<f64>> {
     let table = arguments.table(1)?;
     let field = |name: &str, default: Option<i64>| {
         let value = arguments.lua.coerce_number(table.raw_get(name)?)?;
-        #[expect(clippy::cast_possible_truncation, reason = "no date is that far away")]
+        #[expect(clippy::cast_possible_truncation, reason = "date is out of range")]
         let value = value.map(|value| value as i64).or(default);
         value.ok_or_else(|| raise(arguments.lua, &format!("field '{name}' missing in date table")))
     };
@@ -57,13 +57,14 @@ fn time(arguments: &Arguments<'_>) -> mlua::Result<Option<f64>> {
     Ok(local([year, month, day, hour, minute, second]).map(|time| time.timestamp().as_second() as f64))
 }
 
-/// A local time, of parts that may be outside of their range: the fourteenth month is the second of the next year.
+/// Returns a local time from parts that may be out of range: the fourteenth month is the second of the next
+/// year.
 fn local([year, month, day, hour, minute, second]: [i64; 6]) -> Option<Zoned> {
     let months = year.checked_mul(12)?.checked_add(month.checked_sub(1)?)?;
     let year = i16::try_from(months.div_euclid(12)).ok()?;
     let month = i8::try_from(months.rem_euclid(12) + 1).ok()?;
     let first = civil::DateTime::new(year, month, 1, 0, 0, 0, 0).ok()?;
-    // One after the other: a span of several units has one sign for all of them.
+    // Added one at a time, because a span of several units has a single sign.
     let parts: [fn(i64) -> Result<Span, jiff::Error>; 4] = [
         |days| Span::new().try_days(days),
         |hours| Span::new().try_hours(hours),
@@ -80,7 +81,7 @@ fn local([year, month, day, hour, minute, second]: [i64; 6]) -> Option<Zoned> {
     time.to_zoned(TimeZone::system()).ok()
 }
 
-/// A time as a format says, in the local time zone, or in UTC where it begins with `!`; as a table where it is `*t`.
+/// Formats a time in the local time zone, or in UTC if the format starts with `!`; `*t` returns a table.
 fn date(arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
     let lua = arguments.lua;
     let format = match arguments.value(1) {
@@ -88,11 +89,13 @@ fn date(arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
         _ => arguments.text(1)?.to_string_lossy(),
     };
     if format.len() > LONGEST {
-        return Err(arguments.bad(1, &format!("longer than {LONGEST} bytes")));
+        return Err(arguments.bad_argument(1, &format!("longer than {LONGEST} bytes")));
     }
     let timestamp = match arguments.optional_number(2)? {
-        #[expect(clippy::cast_possible_truncation, reason = "no date is that far away")]
-        Some(time) => Timestamp::from_second(time as i64).map_err(|_| arguments.bad(2, "out of range"))?,
+        #[expect(clippy::cast_possible_truncation, reason = "date is out of range")]
+        Some(time) => {
+            Timestamp::from_second(time as i64).map_err(|_| arguments.bad_argument(2, "out of range"))?
+        }
         None => Timestamp::now(),
     };
     let (zone, format) = match format.strip_prefix('!') {
@@ -106,7 +109,7 @@ fn date(arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
     let config = Config::new().lenient(true).custom(PosixCustom::new());
     let mut text = String::new();
     let written = BrokenDownTime::from(&time).format_with_config(&config, format, &mut text);
-    written.map_err(|error| arguments.bad(1, &error.to_string()))?;
+    written.map_err(|error| arguments.bad_argument(1, &error.to_string()))?;
     lua.create_string(text).map(LuaValue::String)
 }
 

@@ -1,4 +1,4 @@
-//! Why a script has no answer.
+//! Errors of scripts.
 
 use std::{mem, time::Duration};
 
@@ -6,61 +6,61 @@ use windlass_object::text::shortened;
 
 use crate::Operation;
 
-/// Why a script has no answer. What is said of a script begins with its name and the line, where it is at one.
+/// Why a script has no answer. Most messages begin with the name of the script and the line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LuaError {
-    /// It cannot be compiled.
+    /// The script does not compile.
     #[error("{0}")]
     Syntax(String),
-    /// It has no function for what is asked.
+    /// The script lacks the function of the operation.
     #[error("not found function {0}")]
     NoFunction(&'static str),
-    /// It failed.
+    /// The script failed.
     #[error("{0}")]
     Script(String),
-    /// It took too long.
+    /// The script exceeded the time limit.
     #[error("{}took longer than {}s", before(place), time.as_secs_f32())]
     TooSlow {
-        /// The name of the script and the line that it was at.
+        /// The name of the script and the line.
         place: String,
-        /// How long it may take.
+        /// The time limit.
         time: Duration,
     },
-    /// It did too much.
+    /// The script exceeded the instruction limit.
     #[error("{}took more than {instructions} instructions", before(place))]
     TooMuch {
-        /// The name of the script and the line that it was at.
+        /// The name of the script and the line.
         place: String,
-        /// How many it may take.
+        /// The instruction limit.
         instructions: u64,
     },
-    /// It needs too much memory.
+    /// The script exceeded the memory limit.
     #[error("the script needs more than {0} bytes of memory")]
     OutOfMemory(usize),
-    /// What it returned is no answer.
+    /// The function returned a value of the wrong type.
     #[error("{function} returned {found}, expected {expected}")]
     Type {
         /// The function.
         function: &'static str,
-        /// What it is to return.
+        /// The expected type.
         expected: &'static str,
-        /// What it returned.
+        /// The actual type.
         found: String,
     },
-    /// What it returned cannot be had as JSON.
+    /// The returned value cannot be converted to JSON.
     #[error("the result of {function}: {problem}")]
     Result {
         /// The function.
         function: &'static str,
-        /// In which way, with the field.
+        /// The problem, with its field.
         problem: String,
     },
-    /// It cannot be started.
+    /// The Lua state cannot be created.
     #[error("cannot start the interpreter of Lua: {0}")]
     Start(String),
 }
 
-/// The longest text of an error, in bytes.
+/// The longest error message, in bytes.
 const LONGEST: usize = 1024;
 
 fn before(place: &str) -> String {
@@ -73,7 +73,7 @@ fn before(place: &str) -> String {
 // === impl LuaError ===
 
 impl LuaError {
-    /// Whether a state may be spoiled in which it happened.
+    /// Reports whether the Lua state may be corrupt after this error.
     pub(super) fn is_final(&self) -> bool {
         match self {
             Self::TooSlow { .. } | Self::TooMuch { .. } | Self::OutOfMemory(_) | Self::Start(_) => true,
@@ -85,7 +85,7 @@ impl LuaError {
         }
     }
 
-    /// The same, of no more than people read: a script may fail with a text of megabytes.
+    /// Shortens the message: a script may fail with megabytes of text.
     pub(super) fn shortened(mut self) -> Self {
         if let Self::Syntax(text)
         | Self::Script(text)
@@ -97,7 +97,7 @@ impl LuaError {
         self
     }
 
-    /// The same of a script whose name is cut short where it is said.
+    /// Replaces the shortened name of the script by its full name.
     pub(super) fn named(mut self, short: &str, name: &str) -> Self {
         if let Self::Syntax(text)
         | Self::Script(text)
@@ -128,7 +128,7 @@ impl From<&mlua::Error> for LuaError {
     }
 }
 
-/// The stack says nothing to people.
+/// Removes the stack trace.
 fn without_stack(text: &str) -> String {
     let text = text.split("\nstack traceback:").next().unwrap_or_default();
     text.to_owned()
@@ -137,7 +137,7 @@ fn without_stack(text: &str) -> String {
 // === impl Operation ===
 
 impl Operation {
-    /// The function of a script that answers it.
+    /// Returns the name of the function that a script defines for the operation.
     pub fn lua_function(self) -> &'static str {
         match self {
             Self::InterpretReplica => "GetReplicas",

@@ -1,35 +1,36 @@
-//! What a script returned, as JSON.
+//! Converts Lua values to JSON.
 
 use std::os::raw::c_void;
 
 use mlua::{Table, Value as LuaValue};
 use serde_json::{Map, Number, Value};
 
-/// How deep tables may be within each other, as JSON may be.
+/// The maximum nesting of tables, as for JSON.
 const DEPTH: usize = 128;
 
-/// What a value takes, beside the bytes of strings.
+/// The approximate memory of a value, without the bytes of strings.
 const VALUE: usize = size_of::<Value>();
 
-/// What a field of an object takes beside its value and the bytes of its name: that name, its hash and its place.
+/// The approximate memory of an object's field, without its value and the bytes of its name: the name, its
+/// hash and its slot.
 const FIELD: usize = size_of::<(String, u64, usize)>();
 
-/// A conversion under way.
+/// The state of a conversion.
 struct Conversion {
     path: String,
-    /// The tables that the value is in.
+    /// The tables that contain the current value.
     within: Vec<*const c_void>,
-    /// How many bytes it may take yet.
+    /// The remaining bytes.
     left: usize,
     bytes: usize,
 }
 
-/// A value as JSON, of some `bytes` at most: a table that is in it twice counts twice. Tables are lists where their keys are 1 to n, which
-/// includes the empty one, and objects where all are strings.
+/// Converts a value to JSON of at most `bytes` bytes; a table that is referenced twice counts twice. A table
+/// becomes a list if its keys are 1 to n, or if it is empty, and an object if all keys are strings.
 ///
 /// # Errors
 ///
-/// What is wrong, with the field.
+/// The problem, with its field.
 pub(super) fn from_lua(value: &LuaValue, bytes: usize) -> Result<Value, String> {
     let mut conversion = Conversion {
         path: String::new(),
@@ -65,7 +66,7 @@ impl Conversion {
     fn table(&mut self, table: &Table) -> Result<Value, String> {
         let pointer = table.to_pointer();
         if self.within.contains(&pointer) {
-            return Err(self.wrong("a table is within itself"));
+            return Err(self.wrong("a table contains itself"));
         }
         if self.within.len() >= DEPTH {
             return Err(self.wrong(&format!("tables are more than {DEPTH} deep")));
@@ -122,7 +123,7 @@ impl Conversion {
     }
 }
 
-/// Bytes as text, with a mark in place of each that is none, as Go has it: scripts cut texts anywhere.
+/// Converts bytes to text; invalid UTF-8 is replaced, as in Go, because scripts may cut strings anywhere.
 fn utf8(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -132,12 +133,13 @@ fn utf8(bytes: &[u8]) -> String {
     text
 }
 
-/// What is whole is an integer, as far as fields of 64 bits have them: no server reads one of a float.
+/// Converts a number. Whole numbers within 64 bits become integers, because API servers do not read floats as
+/// integers.
 fn number_of(number: f64) -> Option<Value> {
-    /// 2^63: the first beyond.
+    /// 2^63, the first value out of range.
     const END: f64 = 9_223_372_036_854_775_808.0;
     if number.fract() == 0.0 && (-END..END).contains(&number) {
-        #[expect(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+        #[expect(clippy::cast_possible_truncation, reason = "the number is whole and in range")]
         return Some(Value::from(number as i64));
     }
     Number::from_f64(number).map(Value::Number)

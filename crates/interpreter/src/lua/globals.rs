@@ -1,4 +1,4 @@
-//! What the environment of a script holds, and what it does not.
+//! The globals of scripts.
 
 use mlua::{Function, Lua, LuaString, Table};
 
@@ -6,18 +6,18 @@ use super::{
     arguments::raise, budget::Budget, clock, kube_library, number_text::number_text, strings, tables,
 };
 
-/// What makes the environment of each call, in Lua.
+/// Lua source that creates the environment of each call.
 const SANDBOX: &str = include_str!("sandbox.lua");
 
-/// What the places in it are called.
+/// The chunk name of that source, which appears in positions.
 pub(super) const SANDBOX_NAME: &str = "[sandbox]";
 
-/// Base functions that a script may have as they are: the rest loads code, or reaches behind tables.
+/// Base functions that scripts may use unchanged. The others load code or bypass metatables.
 const SHARED: [&str; 9] = [
     "assert", "error", "ipairs", "next", "pairs", "select", "tonumber", "tostring", "type",
 ];
 
-/// Those that are not there, and say so.
+/// Functions that fail with a message because they are not available.
 const MISSING: [&str; 14] = [
     "collectgarbage",
     "dofile",
@@ -35,10 +35,11 @@ const MISSING: [&str; 14] = [
     "newproxy",
 ];
 
-/// What only the sandbox itself calls.
+/// Functions that only the sandbox calls.
 const HIDDEN: [&str; 4] = ["getmetatable", "pcall", "setmetatable", "unpack"];
 
-/// Prepares a new state; returns the function that makes an environment, and the one that calls those of a script.
+/// Prepares a new state; returns the function that creates an environment, and the one that calls functions
+/// of scripts.
 pub(super) fn prepare(lua: &Lua, budget: &Budget) -> mlua::Result<(Function, Function)> {
     let globals = lua.globals();
     let native = lua.create_table()?;
@@ -66,7 +67,7 @@ pub(super) fn prepare(lua: &Lua, budget: &Budget) -> mlua::Result<(Function, Fun
     sandbox.call(native)
 }
 
-/// A text that Lua has placed in the sandbox, of which people know nothing, without that place.
+/// Removes a position in the sandbox from a message, because users do not know the sandbox.
 pub(super) fn without_place(text: &[u8]) -> &[u8] {
     let placed = text
         .strip_prefix(SANDBOX_NAME.as_bytes())

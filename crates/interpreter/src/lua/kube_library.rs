@@ -1,4 +1,4 @@
-//! `require("kube")`: what Karmada gives to scripts (`LUA/kube.go`).
+//! The library `require("kube")` of Karmada (`LUA/kube.go`).
 
 use mlua::{Lua, Table, Value as LuaValue, Variadic};
 use serde_json::{Value, json};
@@ -11,15 +11,15 @@ use super::{
 };
 use crate::{pod, quantity::Quantity};
 
-/// The longest name of a namespace, in bytes, with room: it is copied for each dependency.
+/// The longest namespace, in bytes: it is copied for each dependency.
 const LONGEST_NAME: usize = 253;
 
-/// What a dependency takes as JSON, beside its name.
+/// The approximate memory of a dependency as JSON, without its name.
 const DEPENDENCY: usize = 5 * size_of::<(String, Value)>();
 
 type Called = fn(&Budget, &Arguments<'_>) -> mlua::Result<LuaValue>;
 
-/// The library.
+/// Creates the library.
 pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let functions: [(&'static str, Called); 4] = [
@@ -45,7 +45,7 @@ pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
     Ok(library)
 }
 
-/// The sum of quantities, in the format of the first that is something.
+/// Adds quantities; the result has the format of the first one that is not zero.
 fn resource_add(_: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
     let mut sum = Quantity::default();
     for place in 1..=arguments.values.len() {
@@ -55,7 +55,7 @@ fn resource_add(_: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue>
     Ok(LuaValue::String(sum))
 }
 
-/// A quantity as a number.
+/// Converts a quantity to a number.
 fn get_resource_quantity(_: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
     let amount = quantity(arguments, 1)?;
     match amount < Quantity::default() {
@@ -64,7 +64,7 @@ fn get_resource_quantity(_: &Budget, arguments: &Arguments<'_>) -> mlua::Result<
     }
 }
 
-/// What pods of a template need; `nil` where that is nothing.
+/// Returns the requirements of the pods of a template, or `nil`.
 fn accurate_pod_requirements(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
     let template = template(budget, arguments)?;
     match pod::requirements(&template) {
@@ -74,8 +74,8 @@ fn accurate_pod_requirements(budget: &Budget, arguments: &Arguments<'_>) -> mlua
     }
 }
 
-/// The objects that pods of a template need, in a namespace, which is `default` where it is `nil`. Karmada's returns `nil` where there
-/// are none, and scripts that return that in turn fail.
+/// Returns the dependencies of the pods of a template in a namespace, which defaults to `default`. Without
+/// dependencies, Karmada's function returns `nil`, so that scripts which return its result fail.
 fn get_pod_dependencies(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaValue> {
     let template = template(budget, arguments)?;
     let namespace = match arguments.value(2) {
@@ -87,7 +87,7 @@ fn get_pod_dependencies(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Res
     to_lua(arguments.lua, &json!(dependencies))
 }
 
-/// Nothing where it is `nil`. JSON has quantities that are numbers.
+/// Returns a quantity; `nil` is zero. In JSON, quantities may be numbers.
 fn quantity(arguments: &Arguments<'_>, place: usize) -> mlua::Result<Quantity> {
     if arguments.value(place).is_nil() {
         return Ok(Quantity::default());
@@ -103,5 +103,5 @@ fn template(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<Value> {
     budget.spend(arguments.lua, 1)?;
     let left = budget.memory().saturating_sub(arguments.lua.used_memory());
     let template = from_lua(&LuaValue::Table(table), left);
-    template.map_err(|problem| arguments.bad(1, &problem))
+    template.map_err(|problem| arguments.bad_argument(1, &problem))
 }

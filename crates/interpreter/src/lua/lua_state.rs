@@ -1,4 +1,4 @@
-//! A state of Lua from which nothing leads out, and in which no call leaves anything behind.
+//! A sandboxed Lua state that is reset after each call.
 
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value as LuaValue, VmState,
@@ -9,45 +9,45 @@ use windlass_object::text::shortened;
 
 use super::{LuaError, LuaLimits, budget::Budget, globals};
 
-/// A compiled script in a state of its own, for one call at a time.
+/// A compiled script in its own state, for one call at a time.
 pub(super) struct LuaState {
     lua: Lua,
     name: String,
-    /// The name, as long as Lua has names.
+    /// The name, shortened to the length that Lua supports.
     short_name: String,
     script: Function,
     environment: Function,
-    /// Calls a function, and returns what an answer may have of its values.
+    /// Calls a function, and limits the number of returned values.
     asked: Function,
-    /// Calls a function, and returns what it fails with as it is. There must be few values.
+    /// Calls a function with few values, and returns its error unchanged.
     protected: Function,
     budget: Budget,
-    /// What the state takes without any call.
+    /// The memory of the state before the first call.
     memory: usize,
 }
 
-/// How much memory a state may keep after a call before it is collected.
+/// The memory that may remain after a call before garbage is collected.
 const KEPT: usize = 1 << 20;
 
-/// The longest name that Lua has of a script, with room for an ellipsis.
+/// The longest name of a script in Lua, with room for an ellipsis.
 const LONGEST_NAME: usize = 59 - '…'.len_utf8();
 
 /// The longest script, in bytes.
 const LONGEST_SCRIPT: usize = 64 << 10;
 
-/// What adds a branch to those that lead to the same place.
+/// Keywords that add a branch to a list of jumps with the same target.
 const BRANCHES: [&str; 4] = ["and", "or", "break", "elseif"];
 
-/// The most of these.
+/// The maximum number of these keywords.
 const MOST_BRANCHES: usize = 4000;
 
-/// How many instructions pass between two looks at the budget where each line is told.
+/// The number of instructions between two budget checks while lines are traced.
 const TRACED_PERIOD: u32 = 10;
 
 // === impl LuaState ===
 
 impl LuaState {
-    /// Compiles a script into a new state.
+    /// Compiles a script in a new state.
     pub(super) fn new(name: &str, source: &str) -> Result<Self, LuaError> {
         compilable(source).map_err(|problem| LuaError::Syntax(format!("{name}: {problem}")))?;
         let start = |error: mlua::Error| LuaError::Start(error.to_string());
@@ -63,12 +63,12 @@ impl LuaState {
         lua.set_memory_limit(lua.used_memory() + limits.memory)
             .map_err(start)?;
         let chunk = lua.load(source).set_name(format!("={short_name}"));
-        // Text only: what is compiled already may do anything.
+        // Only source text, because bytecode can do anything.
         let script = chunk.set_mode(ChunkMode::Text).into_function();
         let script = script.map_err(|error| match LuaError::from(&error) {
             LuaError::OutOfMemory(_) => LuaError::OutOfMemory(limits.memory),
-            LuaError::Syntax(problem) if words(source).any(|word| word == "goto") => {
-                let problem = format!("{problem}; Lua 5.1 has no goto: use if, or a function that returns");
+            LuaError::Syntax(problem) if words_of(source).any(|word| word == "goto") => {
+                let problem = format!("{problem}; Lua 5.1 has no goto: use if, or return from a function");
                 LuaError::Syntax(problem).shortened().named(&short_name, name)
             }
             error => error.shortened().named(&short_name, name),
@@ -88,11 +88,11 @@ impl LuaState {
         })
     }
 
-    /// Runs the script in an environment of its own, and then calls one of its functions, after `begin`.
+    /// Runs the script in its own environment, and calls one of its functions after `begin`.
     ///
     /// # Errors
     ///
-    /// [`LuaError`]; where [`LuaError::is_final`], the state is not to be used again.
+    /// [`LuaError`]; after a [`LuaError::is_final`] error the state must not be used again.
     pub(super) fn call(
         &self,
         function: &'static str,
@@ -100,35 +100,35 @@ impl LuaState {
         arguments: impl FnOnce(&Lua) -> mlua::Result<MultiValue>,
         begin: impl FnOnce() -> mlua::Result<()>,
     ) -> Result<MultiValue, LuaError> {
-        let called = self.prepared(limits, arguments, |environment, arguments| {
+        let called = self.with_environment(limits, arguments, |environment, arguments| {
             begin().map_err(|error| LuaError::from(&error))?;
             match global(environment, function)? {
-                LuaValue::Function(function) => self.protected(function, arguments).map(Some),
+                LuaValue::Function(function) => self.call_protected(function, arguments).map(Some),
                 _ => Ok(None),
             }
         });
         called?.ok_or(LuaError::NoFunction(function))
     }
 
-    /// Runs the script, and tells whether it has a function.
+    /// Runs the script; reports whether it defines a function.
     pub(super) fn defines(&self, function: &'static str, limits: LuaLimits) -> Result<bool, LuaError> {
         let none = |_: &Lua| Ok(MultiValue::new());
-        self.prepared(limits, none, |environment, _| {
+        self.with_environment(limits, none, |environment, _| {
             Ok(global(environment, function)?.is_function())
         })
     }
 
-    /// Works in an environment of its own, in which the script has run, and forgets it after that.
-    fn prepared<T>(
+    /// Runs the script in a new environment, calls a closure, and discards the environment.
+    fn with_environment<T>(
         &self,
         limits: LuaLimits,
         arguments: impl FnOnce(&Lua) -> mlua::Result<MultiValue>,
         work: impl FnOnce(&Table, MultiValue) -> Result<T, LuaError>,
     ) -> Result<T, LuaError> {
         let done = self
-            .begun(limits, arguments)
+            .begin_call(limits, arguments)
             .and_then(|(environment, arguments)| {
-                self.protected(self.script.clone(), MultiValue::new())?;
+                self.call_protected(self.script.clone(), MultiValue::new())?;
                 work(&environment, arguments)
             });
         let unlimited = self.lua.set_memory_limit(0);
@@ -145,14 +145,14 @@ impl LuaState {
         })
     }
 
-    fn begun(
+    fn begin_call(
         &self,
         limits: LuaLimits,
         arguments: impl FnOnce(&Lua) -> mlua::Result<MultiValue>,
     ) -> Result<(Table, MultiValue), LuaError> {
         let begun = || {
             let memory = self.memory.saturating_add(limits.memory);
-            // Arguments are no larger than they were before: that they fit is looked at once, which is quicker.
+            // The size of the arguments is checked only once, which is faster: they do not grow.
             let arguments = arguments(&self.lua)?;
             let environment: Table = self.environment.call(())?;
             self.script.set_environment(environment.clone())?;
@@ -169,7 +169,7 @@ impl LuaState {
         begun().map_err(|error| LuaError::from(&error))
     }
 
-    fn protected(&self, function: Function, mut arguments: MultiValue) -> Result<MultiValue, LuaError> {
+    fn call_protected(&self, function: Function, mut arguments: MultiValue) -> Result<MultiValue, LuaError> {
         arguments.push_front(LuaValue::Function(function));
         arguments.push_front(LuaValue::Function(self.asked.clone()));
         let returned = self.protected.call::<MultiValue>(arguments);
@@ -180,7 +180,8 @@ impl LuaState {
         }
     }
 
-    /// Has each line of the script told that runs in the call that is under way, beside what it may take.
+    /// Calls `on_line` for each line of the script that runs in the active call, in addition to checking the
+    /// budget.
     pub(super) fn trace(&self, on_line: impl Fn(usize, usize) + Send + 'static) -> mlua::Result<()> {
         let budget = self.budget.clone();
         let name = self.short_name.clone();
@@ -189,7 +190,7 @@ impl LuaState {
             .every_nth_instruction(TRACED_PERIOD);
         self.lua.set_hook(triggers, move |lua, debug| {
             if debug.event() != DebugEvent::Line {
-                budget.look(lua, TRACED_PERIOD)?;
+                budget.check(lua, TRACED_PERIOD)?;
             } else if debug.source().short_src.is_some_and(|source| source == name) {
                 on_line(debug.current_line().unwrap_or(0), lua.used_memory());
             }
@@ -197,8 +198,8 @@ impl LuaState {
         })
     }
 
-    /// Frees what calls have left. Whether the state can be used again.
-    pub(super) fn clean(&self) -> bool {
+    /// Collects garbage of finished calls; reports whether the state can be used again.
+    pub(super) fn collect_garbage(&self) -> bool {
         if self.lua.used_memory() < self.memory + KEPT {
             return true;
         }
@@ -206,13 +207,13 @@ impl LuaState {
     }
 }
 
-/// Whether a script is compiled in no time. The compiler cannot be interrupted, and walks all branches to one place again for each that
-/// is added to them: a script of a megabyte can keep it for minutes.
+/// Rejects scripts that would take long to compile. The compiler cannot be interrupted, and its time is
+/// quadratic in the number of branches with the same target: a megabyte of source can take minutes.
 fn compilable(script: &str) -> Result<(), String> {
     if script.len() > LONGEST_SCRIPT {
         return Err(format!("the script is longer than {LONGEST_SCRIPT} bytes"));
     }
-    let words = words(script);
+    let words = words_of(script);
     let branches = words.filter(|word| BRANCHES.contains(word)).count();
     match branches > MOST_BRANCHES {
         true => Err(format!(
@@ -223,8 +224,8 @@ fn compilable(script: &str) -> Result<(), String> {
     }
 }
 
-/// What may be names or keywords, comments and texts among them.
-fn words(script: &str) -> impl Iterator<Item = &str> {
+/// Splits a script into names and keywords, including those in comments and strings.
+fn words_of(script: &str) -> impl Iterator<Item = &str> {
     script.split(|character: char| !character.is_ascii_alphanumeric() && character != '_')
 }
 

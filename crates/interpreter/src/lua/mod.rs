@@ -1,28 +1,28 @@
-//! Answers by scripts: Lua 5.1, without a way out.
+//! Answers of scripts: sandboxed Lua 5.1.
 //!
 //! ```text
-//! Question -> arguments as tables -> function of the operation -> results as JSON, emptied fields restored -> Answer
+//! Question -> arguments as tables -> function of the operation -> results as JSON, empty fields restored -> Answer
 //! ```
 //!
-//! A script has what Karmada's has: the base functions but those that load code or reach behind tables, `string` without `gsub`,
-//! `rep` and `dump`, `table`, `math`, `os.time`, `os.date`, and `require("kube")`. Where we differ, on purpose:
+//! Scripts have the same libraries as in Karmada: the base functions except those that load code or bypass metatables, `string` without
+//! `gsub`, `rep` and `dump`, `table`, `math`, `os.time`, `os.date`, and `require("kube")`. Intentional differences:
 //!
-//! - Each call has an environment of its own: a global of one call is not there in the next.
-//! - Instructions and memory are limited beside time, and patterns by the steps that matching them takes.
-//! - A script is as long and has as many branches as the compiler, which cannot be interrupted, takes no time for.
-//! - Errors are no longer than people read.
-//! - A table may stand in a result twice, as long as it is not within itself.
-//! - `kube.getPodDependencies` returns an empty list where there are none: scripts return it unguarded.
-//! - `pairs` visits fields in the order of PUC Lua, not in that of their insertion. No script may count on either.
-//! - `goto` is not there, which Lua 5.1 does not have.
-//! - `..` writes the first 14 digits of a number, as C does. `tostring`, `string.format` and `table.concat` write it as Karmada's do.
+//! - Each call has its own environment: globals do not persist between calls.
+//! - Instructions and memory are limited in addition to time, and so are the steps of pattern matching.
+//! - The length of a script and the number of its branches are limited, because the compiler cannot be interrupted.
+//! - Long error messages are shortened.
+//! - A table may occur twice in a result, but must not contain itself.
+//! - `kube.getPodDependencies` returns an empty list if there are none, because scripts return it without a check.
+//! - `pairs` visits fields in the order of PUC Lua instead of insertion order. Scripts must not rely on either.
+//! - There is no `goto`, as in Lua 5.1.
+//! - `..` formats the first 14 digits of a number, as C does. `tostring`, `string.format` and `table.concat` format it as in Karmada.
 //! - `print` prints nothing.
 
 mod answers;
 mod arguments;
 mod budget;
 mod clock;
-mod empties;
+mod empty_fields;
 mod error;
 mod from_lua;
 mod globals;
@@ -46,21 +46,21 @@ pub use self::{
     trace::{LuaTrace, TracedLine},
 };
 
-/// What a call of a script may take.
+/// Limits of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LuaLimits {
-    /// How long, by the clock.
+    /// The maximum wall-clock time.
     pub time: Duration,
-    /// How many instructions, and steps of patterns.
+    /// The maximum number of instructions and pattern steps.
     pub instructions: u64,
-    /// How many bytes, arguments and results among them.
+    /// The maximum memory in bytes, including arguments and results.
     pub memory: usize,
 }
 
 // === impl LuaLimits ===
 
 impl Default for LuaLimits {
-    /// A second, as Karmada has it, and 16 MiB.
+    /// One second, as in Karmada, and 16 MiB.
     fn default() -> Self {
         Self {
             time: Duration::from_secs(1),

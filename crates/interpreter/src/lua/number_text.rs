@@ -1,7 +1,7 @@
-//! Numbers as text.
+//! Formats numbers.
 
-/// A number as Karmada's Lua writes it: whole ones with all their digits, others with as many as tell them from their neighbours, in
-/// the notation of Go's `fmt.Sprint`. C writes the first 14 digits only.
+/// Formats a number like Karmada's Lua: integers with all digits, others with as many as necessary, in the
+/// notation of Go's `fmt.Sprint`. C prints only the first 14 digits.
 pub(super) fn number_text(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
@@ -9,12 +9,9 @@ pub(super) fn number_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "what is not the same after that is not used"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the conversion is checked below")]
     let whole = number as i64;
-    #[expect(clippy::cast_precision_loss, reason = "that it is the same is what is asked")]
+    #[expect(clippy::cast_precision_loss, reason = "exact equality is intended")]
     if whole as f64 == number && whole != i64::MAX {
         return whole.to_string();
     }
@@ -33,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_have_all_their_digits() {
+    fn integers_have_all_digits() {
         for (number, expected) in [
             (0.0, "0"),
             (-0.0, "0"),
@@ -47,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn others_have_as_many_as_tell_them_apart() {
+    fn fractions_have_the_shortest_exact_digits() {
         for (number, expected) in [
             (1.5, "1.5"),
             (0.1 + 0.2, "0.30000000000000004"),

@@ -1,27 +1,27 @@
-//! Patterns of Lua 5.1 (its manual, §5.4.1), matched within a budget: those of the C library cannot be interrupted, and a short
-//! pattern may backtrack for ever.
+//! Patterns of Lua 5.1 (manual, §5.4.1) with a limit on steps: matching in the C library cannot be
+//! interrupted, and a short pattern may backtrack without end.
 
-/// Why a pattern says nothing.
+/// Why a pattern has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum PatternError {
-    /// It is not a pattern.
+    /// The pattern is malformed.
     #[error("{0}")]
     Malformed(&'static str),
-    /// It takes too long.
+    /// The search exceeded the budget.
     #[error(transparent)]
     Stopped(#[from] mlua::Error),
 }
 
-/// What a part of a match is.
+/// A capture of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Capture {
-    /// Bytes of the text, from and to.
+    /// The start and end of captured bytes.
     Text(usize, usize),
-    /// A place in the text, from 1.
+    /// A position in the text, from 1.
     Position(usize),
 }
 
-/// Where a pattern matches, and its parts.
+/// The position of a match, and its captures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Match {
     pub(super) start: usize,
@@ -29,7 +29,7 @@ pub(super) struct Match {
     pub(super) captures: Vec<Capture>,
 }
 
-/// A capture under way.
+/// A capture during matching.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     start: usize,
@@ -48,7 +48,7 @@ struct Matcher<'a> {
     pattern: &'a [u8],
     parts: Vec<Part>,
     depth: usize,
-    /// Those that are not spent yet.
+    /// Steps that are not yet counted in the budget.
     steps: u64,
     spend: &'a dyn Fn(u64) -> mlua::Result<()>,
 }
@@ -56,13 +56,13 @@ struct Matcher<'a> {
 /// `LUA_MAXCAPTURES`
 const CAPTURES: usize = 32;
 
-/// How deep items that backtrack may be within each other, as `MAXCCALLS` of later versions.
+/// The maximum nesting of backtracking items, as `MAXCCALLS` of later versions.
 const DEPTH: usize = 200;
 
-/// How many steps are taken between two looks at the budget.
+/// The number of steps between two budget checks.
 const PERIOD: u64 = 1024;
 
-/// How many bytes of a set are a step.
+/// How many bytes of a set count as one step.
 const SET: usize = 8;
 
 const ENDS_WITH_PERCENT: PatternError = PatternError::Malformed("malformed pattern (ends with '%')");
@@ -71,17 +71,17 @@ const TOO_COMPLEX: PatternError = PatternError::Malformed("pattern too complex")
 
 type Matched = Result<Option<usize>, PatternError>;
 
-/// Whether a pattern matches nothing but itself.
+/// Reports whether a pattern has no special characters.
 pub(super) fn is_plain(pattern: &[u8]) -> bool {
     !pattern.iter().any(|byte| b"^$*+?.([%-".contains(byte))
 }
 
-/// The first match from `start` on. `anchored`: whether a `^` at the beginning means that place. `spend` is told of steps every now and
-/// then, and may end the search.
+/// Finds the first match from `start` on. `anchored`: whether a leading `^` matches only at `start`. `spend`
+/// is called with steps from time to time and may end the search.
 ///
 /// # Errors
 ///
-/// When the pattern is none where it is looked at, or what `spend` says.
+/// When the pattern is malformed, or `spend` fails.
 pub(super) fn search(
     text: &[u8],
     pattern: &[u8],
@@ -125,7 +125,7 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    /// Where a match ends that begins at `at` with the rest of the pattern from `from`.
+    /// Returns the end of a match at `at` of the pattern's rest from `from`.
     fn matches(&mut self, at: usize, from: usize) -> Matched {
         self.depth += 1;
         let matched = match self.depth > DEPTH {
@@ -259,7 +259,7 @@ impl Matcher<'_> {
         Ok(None)
     }
 
-    /// Where the set of a frontier ends, if `at` is one.
+    /// Returns the end of a frontier's set if `at` is a frontier.
     fn is_frontier(&mut self, at: usize, from: usize) -> Matched {
         if self.pattern.get(from) != Some(&b'[') {
             return Err(PatternError::Malformed("missing '[' after '%f' in pattern"));
@@ -287,7 +287,7 @@ impl Matcher<'_> {
         Ok(is_same.then_some(at + length))
     }
 
-    /// Behind the class that begins at `from`.
+    /// Returns the end of the class that starts at `from`.
     fn class_end(&self, from: usize) -> Result<usize, PatternError> {
         match self.pattern[from] {
             b'%' if from + 1 >= self.pattern.len() => Err(ENDS_WITH_PERCENT),
@@ -297,7 +297,7 @@ impl Matcher<'_> {
                 if self.pattern.get(at) == Some(&b'^') {
                     at += 1;
                 }
-                // The first may be the bracket itself.
+                // A leading bracket is part of the set.
                 loop {
                     let byte = self.pattern.get(at).ok_or(MISSING_BRACKET)?;
                     at += match byte {
@@ -325,7 +325,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// Whether a byte is in the set between the brackets at `from` and `end`.
+    /// Reports whether a byte is in the set between the brackets at `from` and `end`.
     fn is_in_set(&mut self, byte: u8, from: usize, end: usize) -> bool {
         self.steps += ((end - from) / SET) as u64;
         let mut at = from + 1;
@@ -375,7 +375,7 @@ fn is_in_class(byte: u8, class: u8) -> bool {
         b'd' => byte.is_ascii_digit(),
         b'l' => byte.is_ascii_lowercase(),
         b'p' => byte.is_ascii_punctuation(),
-        // As `isspace` of C, with the vertical tab.
+        // `isspace` of C includes the vertical tab.
         b's' => byte.is_ascii_whitespace() || byte == 0x0b,
         b'u' => byte.is_ascii_uppercase(),
         b'w' => byte.is_ascii_alphanumeric(),

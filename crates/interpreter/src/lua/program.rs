@@ -1,4 +1,4 @@
-//! A script, compiled once for many calls.
+//! Compiled scripts.
 
 use std::{fmt, sync::Arc};
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use super::{LuaError, LuaLimits, LuaTrace, answers, lua_state::LuaState, to_lua::to_lua, trace::Tracing};
 use crate::{Answer, Operation, Question};
 
-/// A script. A clone is the same.
+/// A compiled script. Clones share it.
 ///
 /// # Guarantees
 ///
-/// - A call has nothing of another: neither globals nor what another has made of a library.
-/// - It ends within its limits. A state in which one did not is not used again.
+/// - Calls are isolated from each other: neither globals nor changes of libraries persist.
+/// - A call ends within its limits. A state in which a limit was exceeded is discarded.
 #[derive(Clone)]
 pub struct LuaProgram(Arc<Compiled>);
 
@@ -24,18 +24,18 @@ struct Compiled {
     idle: Mutex<Vec<LuaState>>,
 }
 
-/// How many states are kept for the next calls.
+/// The number of idle states to keep.
 const IDLE: usize = 4;
 
 // === impl LuaProgram ===
 
 impl LuaProgram {
-    /// Compiles a script for an operation, that errors call by `name`. One for retention may be the body of its function only, as
-    /// Karmada's proposal has it: see [`Self::compile_retention`].
+    /// Compiles a script for an operation; `name` is its name in errors. A script for retention may be only
+    /// the body of the function, as in Karmada's proposal: see [`Self::compile_retention`].
     ///
     /// # Errors
     ///
-    /// What is wrong with it, with the line.
+    /// The syntax error with its line.
     pub fn compile_for(name: &str, operation: Operation, script: &str) -> Result<Self, LuaError> {
         match operation {
             Operation::Retain => Self::compile_retention(name, script),
@@ -43,11 +43,11 @@ impl LuaProgram {
         }
     }
 
-    /// Compiles a script that errors call by `name`.
+    /// Compiles a script; `name` is its name in errors.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, with the line.
+    /// The syntax error with its line.
     pub fn compile(name: &str, script: &str) -> Result<Self, LuaError> {
         let state = LuaState::new(name, script)?;
         Ok(Self(Arc::new(Compiled {
@@ -57,15 +57,15 @@ impl LuaProgram {
         })))
     }
 
-    /// The same for retention: what defines no function `Retain` is the body of one with the parameters `desiredObj` and
-    /// `runtimeObj`.
+    /// Compiles a script for retention: if it does not define the function `Retain`, it is the body of one
+    /// with the parameters `desiredObj` and `runtimeObj`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, with the line.
+    /// The syntax error with its line.
     pub fn compile_retention(name: &str, script: &str) -> Result<Self, LuaError> {
         let whole = Self::compile(name, script)?;
-        // A body fails by itself, since it has no parameters then.
+        // A function body fails when it runs as a script, because its parameters are nil.
         if whole.defines(Operation::Retain).unwrap_or(false) {
             return Ok(whole);
         }
@@ -73,11 +73,11 @@ impl LuaProgram {
         Self::compile(name, &body).map_or(Ok(whole), Ok)
     }
 
-    /// Whether the script has the function of an operation.
+    /// Reports whether the script defines the function of an operation.
     ///
     /// # Errors
     ///
-    /// When it cannot be said, since it fails before that.
+    /// When the script fails before that.
     pub fn defines(&self, operation: Operation) -> Result<bool, LuaError> {
         let state = self.state()?;
         let defines = state.defines(operation.lua_function(), LuaLimits::default());
@@ -97,11 +97,11 @@ impl LuaProgram {
         answer
     }
 
-    /// Answers a question, and tells each line that runs.
+    /// Answers a question and records each executed line.
     ///
     /// # Errors
     ///
-    /// When there is no state to do so in. What the script says is in the trace.
+    /// When no state can be created. Errors of the script are in the trace.
     pub fn trace(&self, question: Question<'_>, limits: &LuaLimits) -> Result<LuaTrace, LuaError> {
         let state = self.state()?;
         let tracing = Tracing::begin();
@@ -122,7 +122,7 @@ impl LuaProgram {
     }
 
     fn keep(&self, state: LuaState, failed: Option<&LuaError>) {
-        if failed.is_some_and(LuaError::is_final) || !state.clean() {
+        if failed.is_some_and(LuaError::is_final) || !state.collect_garbage() {
             return;
         }
         let mut idle = self.0.idle.lock();
@@ -146,12 +146,12 @@ impl LuaState {
     }
 }
 
-/// What the function of a question is called with.
+/// Returns the arguments of the function for a question.
 fn arguments(lua: &Lua, question: Question<'_>) -> mlua::Result<MultiValue> {
     let object = |value: &Value| to_lua(lua, value);
     let arguments = match question {
         Question::Retain { desired, observed } => vec![object(desired)?, object(observed)?],
-        #[expect(clippy::cast_precision_loss, reason = "Lua has no other numbers")]
+        #[expect(clippy::cast_precision_loss, reason = "Lua numbers are floats")]
         Question::ReviseReplica { object: of, replicas } => {
             vec![object(of)?, LuaValue::Number(replicas as f64)]
         }

@@ -1,9 +1,9 @@
--- What a script is given. Runs once in each state, with what C and Rust bring; returns a function that makes the environment of a call,
--- and one that calls a function and returns no more than two values of it, which is as many as there are answers.
+-- The environment of scripts. Runs once in each state with the functions of C and Rust; returns a function that creates the environment of
+-- a call, and one that calls a function and returns its first two values, because an answer has at most two.
 local native = ...
 local pcall, select, setmetatable, tonumber, type, unpack =
     native.pcall, native.select, native.setmetatable, native.tonumber, native.type, native.unpack
--- `raise` names the place in the script that called.
+-- `raise` adds the position of the call in the script.
 local raise = native.raise
 local caught, floor, format = native.caught, native.math.floor, native.format
 local number_text, tostring = native.number_text, native.tostring
@@ -12,7 +12,7 @@ local function bad_argument(index, name, problem)
   raise(format("bad argument #%d to '%s' (%s)", index, name, problem))
 end
 
--- How many values `pcall` of C may be given back: it has no room for more beside its own.
+-- The maximum number of values that `pcall` of C may return: its stack has no room for more.
 local most_values = 16
 
 local function packed(...)
@@ -27,7 +27,7 @@ local function called(run, ...)
   return packed(run(...))
 end
 
--- `caught` raises a limit again, so that nobody outlives it, and makes of other errors what a script may see of them.
+-- `caught` raises a limit error again, so that scripts cannot catch it, and converts other errors to what scripts may see.
 local function ended(succeeds, many, ...)
   if not succeeds then
     return false, caught(many)
@@ -44,7 +44,8 @@ local function protected(run, ...)
   return ended(pcall(called, run, ...))
 end
 
--- The handler runs when the error is over: while one of a hook is under way there are no hooks, and nothing would end the handler.
+-- The handler runs after the error has been caught: while an error of a hook is handled, hooks are disabled, and the handler could not be
+-- interrupted.
 local function handled(handler, succeeds, ...)
   if succeeds then
     return true, ...
@@ -65,7 +66,7 @@ for _, name in native.ipairs(native.shared) do
   base[name] = native[name]
 end
 
--- C writes so many digits of a number, and Karmada's Lua all.
+-- From this value on, C does not print all digits of a number, but Karmada's Lua does.
 local digits = 1e14
 
 function base.tostring(...)
@@ -78,7 +79,7 @@ function base.tostring(...)
   return number_text(value)
 end
 
--- C reads `inf` and `nan`, and what is too large, which nobody can write again.
+-- C parses `inf`, `nan` and numbers out of range, which JSON cannot represent.
 function base.tonumber(...)
   if select("#", ...) == 0 then
     bad_argument(1, "tonumber", "value expected")
@@ -90,7 +91,7 @@ function base.tonumber(...)
   return number
 end
 
--- `table` in Lua: what C does with the indexes and the orders of others does not end when it should.
+-- `table` in Lua: the functions of C cannot be interrupted with huge indexes or inconsistent orders.
 local table = { concat = native.concat, getn = native.table.getn, maxn = native.table.maxn }
 
 function table.insert(list, ...)
@@ -145,7 +146,7 @@ local function is_less(left, right)
   raise("attempt to compare " .. of_left .. " with " .. of_right)
 end
 
--- Merges ever longer runs: as many steps for the worst list as for any, and for the worst order.
+-- Bottom-up merge sort: the number of steps is the same for any list and any order.
 function table.sort(list, less)
   if type(list) ~= "table" then
     bad_argument(1, "sort", "table expected, got " .. type(list))
@@ -183,7 +184,7 @@ function table.sort(list, less)
   end
 end
 
--- `math.random` of C is one for the whole process. This one begins anew with each call: the same question has the same answer.
+-- `math.random` of C shares its state in the process. This one is reset for each call, so that the same question has the same answer.
 local first_seed = 123456789
 local math, seed = native.math, first_seed
 
@@ -231,7 +232,7 @@ for _, name in native.ipairs({ "dump", "gsub", "rep" }) do
 end
 native.getmetatable("").__index = native.string
 
--- What a call writes into a library hides what is there, until the call is over. No script gets hold of a metatable.
+-- Writing to a library only shadows its fields until the end of the call. Scripts cannot access the metatables.
 local shadows = {
   base = { __index = base },
   math = { __index = math },

@@ -1,4 +1,4 @@
-//! The library `string`: what may be called with text of any length, and ends.
+//! The library `string`, with functions that end for texts of any length.
 
 use memchr::memmem;
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value as LuaValue, Variadic};
@@ -10,10 +10,10 @@ use super::{
     pattern::{self, Capture, Match, PatternError},
 };
 
-/// Those of the C library that are as good as they are, but for the length of what they take.
+/// Functions of the C library that only need a limit on the length of strings.
 const BOUNDED: [&str; 7] = ["byte", "char", "len", "lower", "reverse", "sub", "upper"];
 
-/// The library, of that which `lua` was made with.
+/// Creates the library from the one of `lua`.
 pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
     let plain: Table = lua.globals().raw_get("string")?;
     let library = lua.create_table()?;
@@ -30,9 +30,9 @@ pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
     let searching: [(&'static str, Searching); 4] = [
         ("find", find),
         ("match", first),
-        ("gmatch", each),
-        // Its name in Lua 5.0.
-        ("gfind", each),
+        ("gmatch", find_all),
+        // The name in Lua 5.0.
+        ("gfind", find_all),
     ];
     for (function, search) in searching {
         let budget = budget.clone();
@@ -53,7 +53,7 @@ pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
 
 type Searching = fn(&Budget, &Arguments<'_>) -> mlua::Result<MultiValue>;
 
-/// A function that takes text up to the longest, after `prepare` has seen its arguments.
+/// Wraps a function to limit the length of strings; `prepare` gets its arguments first.
 fn bounded(
     lua: &Lua,
     name: &'static str,
@@ -74,7 +74,7 @@ fn bounded(
         let mut values = arguments.values;
         prepare(lua, &mut values)?;
         function.call::<MultiValue>(values).map_err(|error| match error {
-            // C says neither where it was called nor what as, since a script has not called it.
+            // C reports neither the position nor the name, because the script did not call it directly.
             mlua::Error::RuntimeError(text) => {
                 let text = text.split("\nstack traceback:").next().unwrap_or_default();
                 raise(lua, &text.replace("to '?'", &format!("to '{name}'")))
@@ -84,7 +84,7 @@ fn bounded(
     })
 }
 
-/// Makes texts of the values of a format that it wants as texts (`%s`), whatever they are: Karmada's does so, and C refuses `nil`.
+/// Converts the values for `%s` in a format to strings, as Karmada does; C rejects `nil`.
 fn texts_of_values(lua: &Lua, tostring: &Function, values: &mut [LuaValue]) -> mlua::Result<()> {
     let Some((LuaValue::String(format), values)) = values.split_first_mut() else {
         return Ok(());
@@ -104,7 +104,7 @@ fn texts_of_values(lua: &Lua, tostring: &Function, values: &mut [LuaValue]) -> m
     Ok(())
 }
 
-/// The letter of each conversion of a format but `%%`.
+/// Returns the letter of each conversion in a format except `%%`.
 fn conversions(format: &[u8]) -> impl Iterator<Item = u8> {
     let mut rest = format.iter().copied();
     std::iter::from_fn(move || {
@@ -119,8 +119,8 @@ fn conversions(format: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// A text and what is looked for in it.
-fn texts(arguments: &Arguments<'_>) -> mlua::Result<(LuaString, LuaString)> {
+/// Returns a text and the pattern to search for.
+fn text_and_pattern(arguments: &Arguments<'_>) -> mlua::Result<(LuaString, LuaString)> {
     Ok((
         arguments.short_text(1, LONGEST)?,
         arguments.short_text(2, LONGEST)?,
@@ -128,21 +128,21 @@ fn texts(arguments: &Arguments<'_>) -> mlua::Result<(LuaString, LuaString)> {
 }
 
 fn find(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> {
-    let (text, pattern) = texts(arguments)?;
+    let (text, pattern) = text_and_pattern(arguments)?;
     let start = start_of(arguments.optional_number(3)?, text.as_bytes().len());
     let is_plain = !matches!(arguments.value(4), LuaValue::Nil | LuaValue::Boolean(false));
     if is_plain || pattern::is_plain(&pattern.as_bytes()) {
         let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
         budget.spend(arguments.lua, (text.len() / 64) as u64)?;
         let found = memmem::find(&text[start..], &pattern);
-        return Ok(found.map_or_else(nothing, |found| {
-            places(start + found, start + found + pattern.len())
+        return Ok(found.map_or_else(nil, |found| {
+            positions(start + found, start + found + pattern.len())
         }));
     }
-    let Some(found) = searched(budget, arguments, &text, &pattern, start, true)? else {
-        return Ok(nothing());
+    let Some(found) = search_pattern(budget, arguments, &text, &pattern, start, true)? else {
+        return Ok(nil());
     };
-    let mut values = places(found.start, found.end);
+    let mut values = positions(found.start, found.end);
     if !found.captures.is_empty() {
         values.extend(parts(arguments.lua, &text, &found)?);
     }
@@ -150,22 +150,22 @@ fn find(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> 
 }
 
 fn first(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> {
-    let (text, pattern) = texts(arguments)?;
+    let (text, pattern) = text_and_pattern(arguments)?;
     let start = start_of(arguments.optional_number(3)?, text.as_bytes().len());
-    match searched(budget, arguments, &text, &pattern, start, true)? {
+    match search_pattern(budget, arguments, &text, &pattern, start, true)? {
         Some(found) => parts(arguments.lua, &text, &found),
-        None => Ok(nothing()),
+        None => Ok(nil()),
     }
 }
 
-/// An iterator over all matches.
-fn each(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> {
-    let (text, pattern) = texts(arguments)?;
+/// Returns an iterator over all matches.
+fn find_all(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> {
+    let (text, pattern) = text_and_pattern(arguments)?;
     let budget = budget.clone();
     let mut next = Some(0);
     let iterator = arguments.lua.create_function_mut(move |lua, ()| {
         let Some(start) = next.take() else {
-            return Ok(nothing());
+            return Ok(nil());
         };
         let (function, values) = ("gmatch", Variadic::new());
         let arguments = Arguments {
@@ -173,10 +173,10 @@ fn each(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> 
             function,
             values,
         };
-        let Some(found) = searched(&budget, &arguments, &text, &pattern, start, false)? else {
-            return Ok(nothing());
+        let Some(found) = search_pattern(&budget, &arguments, &text, &pattern, start, false)? else {
+            return Ok(nil());
         };
-        // An empty match is not found again.
+        // Skips a second empty match at the same position.
         let end = found.end + usize::from(found.end == found.start);
         next = (end <= text.as_bytes().len()).then_some(end);
         parts(lua, &text, &found)
@@ -184,8 +184,8 @@ fn each(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<MultiValue> 
     Ok(MultiValue::from_iter([LuaValue::Function(iterator)]))
 }
 
-/// `is_anchored`: whether a `^` at the beginning means the start.
-fn searched(
+/// Searches a pattern. `is_anchored`: whether a leading `^` matches only at the start.
+fn search_pattern(
     budget: &Budget,
     arguments: &Arguments<'_>,
     text: &LuaString,
@@ -202,7 +202,7 @@ fn searched(
     })
 }
 
-/// The captures of a match, or all of it where there are none.
+/// Returns the captures of a match, or the whole match if there are none.
 fn parts(lua: &Lua, text: &LuaString, found: &Match) -> mlua::Result<MultiValue> {
     let whole = [Capture::Text(found.start, found.end)];
     let captures = match found.captures.as_slice() {
@@ -218,11 +218,11 @@ fn parts(lua: &Lua, text: &LuaString, found: &Match) -> mlua::Result<MultiValue>
     captures.iter().map(value).collect()
 }
 
-/// Where a search begins: from 1, or from behind where it is negative.
+/// Returns where a search begins: counted from 1, or from the end if negative.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "it is clamped"
+    reason = "the number is clamped"
 )]
 fn start_of(init: Option<f64>, length: usize) -> usize {
     let init = init.unwrap_or(1.0);
@@ -233,14 +233,14 @@ fn start_of(init: Option<f64>, length: usize) -> usize {
     start.clamp(0.0, length as f64) as usize
 }
 
-/// The first and the last byte of what was found, from 1.
-fn places(start: usize, end: usize) -> MultiValue {
+/// Returns the first and last position of a match, from 1.
+fn positions(start: usize, end: usize) -> MultiValue {
     [start + 1, end]
         .map(|place| LuaValue::Number(place as f64))
         .into_iter()
         .collect()
 }
 
-fn nothing() -> MultiValue {
+fn nil() -> MultiValue {
     MultiValue::from_iter([LuaValue::Nil])
 }

@@ -1,4 +1,4 @@
-//! `table.concat`: that of C makes texts of numbers without end.
+//! `table.concat` with a limit: the one of C formats numbers without one.
 
 use mlua::{Function, Lua, LuaString, Value as LuaValue, Variadic};
 
@@ -8,18 +8,18 @@ use super::{
     number_text::number_text,
 };
 
-/// How many items are joined between two looks at the budget.
+/// The number of items between two budget checks.
 const PERIOD: u32 = 256;
 
-/// 2^53: from here on a number and the next may be the same.
+/// 2^53: the first number that may equal its successor.
 const MOST: f64 = 9_007_199_254_740_992.0;
 
-/// The function, which spends from the budget of the call.
+/// Creates the function, which uses the budget of the call.
 pub(super) fn concat(lua: &Lua, budget: &Budget) -> mlua::Result<Function> {
     let budget = budget.clone();
     lua.create_function(move |lua, values: Variadic<LuaValue>| {
         let function = "concat";
-        joined(
+        join(
             &budget,
             &Arguments {
                 lua,
@@ -30,7 +30,7 @@ pub(super) fn concat(lua: &Lua, budget: &Budget) -> mlua::Result<Function> {
     })
 }
 
-fn joined(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaString> {
+fn join(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaString> {
     let lua = arguments.lua;
     let list = arguments.table(1)?;
     let separator = match arguments.value(2) {
@@ -39,7 +39,7 @@ fn joined(budget: &Budget, arguments: &Arguments<'_>) -> mlua::Result<LuaString>
     };
     let mut index = arguments.optional_number(3)?.unwrap_or(1.0).trunc();
     if index.abs() >= MOST {
-        return Err(arguments.bad(3, "out of range"));
+        return Err(arguments.bad_argument(3, "out of range"));
     }
     let last = arguments.optional_number(4)?;
     let last = last.map_or_else(|| list.raw_len() as f64, f64::trunc);

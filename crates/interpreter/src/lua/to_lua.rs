@@ -1,13 +1,13 @@
-//! JSON as a script sees it.
+//! Converts JSON to Lua values.
 
 use mlua::{Lua, Value as LuaValue};
 use serde_json::Value;
 
-/// Numbers become floats, `null` vanishes: fields and items of it are not there.
+/// Converts a value. Numbers become floats; fields and items that are `null` are dropped.
 ///
 /// # Errors
 ///
-/// When there is no memory left.
+/// When the state is out of memory.
 pub(super) fn to_lua(lua: &Lua, value: &Value) -> mlua::Result<LuaValue> {
     Ok(match value {
         Value::Null => LuaValue::Nil,

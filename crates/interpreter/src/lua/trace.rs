@@ -1,4 +1,4 @@
-//! Which lines of a script run, and what each takes.
+//! Traces the executed lines of a script, with their time and memory.
 
 use std::{
     sync::Arc,
@@ -10,38 +10,38 @@ use parking_lot::Mutex;
 use super::LuaError;
 use crate::Answer;
 
-/// A call, line by line.
+/// The trace of a call.
 #[derive(Debug)]
 pub struct LuaTrace {
     /// The name of the script.
     pub name: String,
-    /// The lines in the order in which they ran, up to [`LuaTrace::LONGEST`].
+    /// The executed lines in order, at most [`LuaTrace::LONGEST`].
     pub lines: Vec<TracedLine>,
-    /// What came of it.
+    /// The result of the call.
     pub answer: Result<Answer, LuaError>,
 }
 
-/// A line that ran.
+/// An executed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedLine {
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub number: usize,
-    /// What stands there.
+    /// The source text.
     pub text: Arc<str>,
-    /// How long it took until the next.
+    /// The time until the next line.
     pub time: Duration,
-    /// How many bytes the state took when it began.
+    /// The memory of the state at the start of the line, in bytes.
     pub memory: usize,
 }
 
-/// A call under way.
+/// The recording of an active call.
 #[derive(Clone)]
 pub(super) struct Tracing(Arc<Mutex<Vec<(usize, Instant, usize)>>>);
 
 // === impl LuaTrace ===
 
 impl LuaTrace {
-    /// The most lines that are kept.
+    /// The maximum number of recorded lines.
     pub const LONGEST: usize = 100_000;
 }
 

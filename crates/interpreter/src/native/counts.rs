@@ -1,4 +1,4 @@
-//! What statuses of workloads count, and where they say about which generation they are.
+//! Names of counters and generations in statuses of workloads.
 
 use crate::fields::{FieldTypeError, Fields};
 
@@ -41,16 +41,16 @@ pub(super) const HORIZONTAL_POD_AUTOSCALER: &[&str] = &["currentReplicas", "desi
 
 pub(super) const JOB: &[&str] = &["active", "succeeded", "failed"];
 
-/// The generation that the status is about.
+/// The observed generation.
 pub(super) const OBSERVED_GENERATION: &str = "observedGeneration";
 
-/// In a status that is collected: the generation of the object in its cluster.
+/// In a collected status: the generation of the object in its cluster.
 pub(super) const GENERATION: &str = "generation";
 
-/// In a status that is collected: the generation of what the object was made of.
+/// In a collected status: the generation of the resource template that the object was created from.
 pub(super) const TEMPLATE_GENERATION: &str = "resourceTemplateGeneration";
 
-/// A number that is 0 where it is absent.
+/// Returns a number; 0 if it is absent.
 pub(super) fn count(fields: &Fields<'_>, names: &str) -> Result<i64, FieldTypeError> {
     Ok(fields.integer(names)?.unwrap_or_default())
 }

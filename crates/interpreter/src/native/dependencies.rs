@@ -1,4 +1,4 @@
-//! What objects need beside them.
+//! Dependencies of Kubernetes' own kinds.
 
 use serde_json::{Value, json};
 
@@ -8,25 +8,30 @@ use crate::{
     pod::dependencies::references,
 };
 
-/// Lists it for the objects of one kind.
+/// Lists the dependencies of objects of one kind.
 pub(super) type DependencyRule = fn(&Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError>;
 
-/// The rule for a kind.
+/// Returns the rule for a kind.
 pub(super) fn rule(api_version: &str, kind: &str) -> Option<DependencyRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment" | "ReplicaSet" | "DaemonSet") | ("batch/v1", "Job") => {
-            |workload| of_template(workload, "spec.template")
+            |workload| template_dependencies(workload, "spec.template")
         }
-        ("apps/v1", "StatefulSet") => of_stateful_set,
-        ("batch/v1", "CronJob") => |cron_job| of_template(cron_job, "spec.jobTemplate.spec.template"),
+        ("apps/v1", "StatefulSet") => stateful_set_dependencies,
+        ("batch/v1", "CronJob") => {
+            |cron_job| template_dependencies(cron_job, "spec.jobTemplate.spec.template")
+        }
         ("v1", "Pod") => |pod| Ok(references(pod.value(), namespace(pod)?)),
-        ("networking.k8s.io/v1", "Ingress") => of_ingress,
-        ("multicluster.x-k8s.io/v1alpha1", "ServiceImport") => of_service_import,
+        ("networking.k8s.io/v1", "Ingress") => ingress_dependencies,
+        ("multicluster.x-k8s.io/v1alpha1", "ServiceImport") => service_import_dependencies,
         _ => return None,
     })
 }
 
-fn of_template(workload: &Fields<'_>, names: &str) -> Result<Vec<DependentObjectReference>, FieldTypeError> {
+fn template_dependencies(
+    workload: &Fields<'_>,
+    names: &str,
+) -> Result<Vec<DependentObjectReference>, FieldTypeError> {
     let namespace = namespace(workload)?;
     let template = workload.at(names)?;
     Ok(template
@@ -34,13 +39,15 @@ fn of_template(workload: &Fields<'_>, names: &str) -> Result<Vec<DependentObject
         .unwrap_or_default())
 }
 
-/// It makes the claims of its templates itself, one for each Pod.
-fn of_stateful_set(stateful_set: &Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError> {
+/// Claims of the volumeClaimTemplates are excluded, because the controller creates one for each Pod.
+fn stateful_set_dependencies(
+    stateful_set: &Fields<'_>,
+) -> Result<Vec<DependentObjectReference>, FieldTypeError> {
     let mut own = Vec::new();
     for template in stateful_set.items("spec.volumeClaimTemplates")? {
         own.extend(template.text("metadata.name")?);
     }
-    let mut references = of_template(stateful_set, "spec.template")?;
+    let mut references = template_dependencies(stateful_set, "spec.template")?;
     references.retain(|reference| {
         let name = reference.name.as_deref().unwrap_or_default();
         reference.kind != "PersistentVolumeClaim" || !own.contains(&name)
@@ -48,8 +55,8 @@ fn of_stateful_set(stateful_set: &Fields<'_>) -> Result<Vec<DependentObjectRefer
     Ok(references)
 }
 
-/// The certificates; a host that names none gets that of whoever serves all of them.
-fn of_ingress(ingress: &Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError> {
+/// The TLS Secrets; a host without one uses the ingress controller's default certificate.
+fn ingress_dependencies(ingress: &Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError> {
     let namespace = namespace(ingress)?;
     let mut references = Vec::new();
     for tls in ingress.items("spec.tls")? {
@@ -70,8 +77,8 @@ fn of_ingress(ingress: &Fields<'_>) -> Result<Vec<DependentObjectReference>, Fie
     Ok(references)
 }
 
-/// The Service that stands for it in each cluster, as Karmada names it, and its endpoints.
-fn of_service_import(import: &Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError> {
+/// The derived Service in each cluster, named as by Karmada, and its EndpointSlices.
+fn service_import_dependencies(import: &Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError> {
     let namespace = namespace(import)?.map(str::to_owned);
     let derived = format!("derived-{}", import.text("metadata.name")?.unwrap_or_default());
     let selector: Value = json!({"matchLabels": {"kubernetes.io/service-name": derived}});

@@ -1,12 +1,12 @@
-//! Whether objects do what they are for.
+//! Health of Kubernetes' own kinds.
 
 use super::counts::count;
 use crate::fields::{FieldTypeError, Fields};
 
-/// Says so of the objects of one kind.
+/// Reports whether an object of one kind is healthy.
 pub(super) type HealthRule = fn(&Fields<'_>) -> Result<bool, FieldTypeError>;
 
-/// The rule for a kind.
+/// Returns the rule for a kind.
 pub(super) fn rule(api_version: &str, kind: &str) -> Option<HealthRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment" | "StatefulSet") => is_rolled_out,
@@ -28,8 +28,8 @@ pub(super) fn rule(api_version: &str, kind: &str) -> Option<HealthRule> {
     })
 }
 
-/// Whether a condition is `True`, and not about another generation than that of the object. Where the condition does not say about
-/// which it is, the status may.
+/// Reports whether a condition is `True` and current: its observedGeneration, or that of the status if the
+/// condition has none, must not differ from the object's generation.
 pub(super) fn by_condition(object: &Fields<'_>, condition_type: &str) -> Result<bool, FieldTypeError> {
     let Some(condition) = object.condition(condition_type)? else {
         return Ok(false);
@@ -63,7 +63,7 @@ fn is_on_each_node(daemon_set: &Fields<'_>) -> Result<bool, FieldTypeError> {
     Ok(is_observed(daemon_set)? && updated >= desired && available >= updated)
 }
 
-/// Only load balancers take time to be there.
+/// Only load balancers take time to become reachable.
 fn is_reachable(service: &Fields<'_>) -> Result<bool, FieldTypeError> {
     Ok(service.text("spec.type")? != Some("LoadBalancer") || has_address(service)?)
 }
@@ -95,7 +95,7 @@ fn has_healthy_pods(budget: &Fields<'_>) -> Result<bool, FieldTypeError> {
     Ok(count(budget, "status.currentHealthy")? >= count(budget, "status.desiredHealthy")?)
 }
 
-/// A Job that runs does what it is for, and so does one that is told to wait.
+/// A running Job is healthy, and so is a suspended one.
 fn has_not_failed(job: &Fields<'_>) -> Result<bool, FieldTypeError> {
     if job.has_condition("Failed")? || job.has_condition("FailureTarget")? {
         return Ok(false);
@@ -104,7 +104,7 @@ fn has_not_failed(job: &Fields<'_>) -> Result<bool, FieldTypeError> {
     Ok(is_started || job.has_condition("Complete")? || is_suspended(job)?)
 }
 
-/// A CronJob fails where its last Job has ended, and not in success.
+/// A CronJob is unhealthy if its last Job has finished without success.
 fn has_succeeded_last(cron_job: &Fields<'_>) -> Result<bool, FieldTypeError> {
     let Some(scheduled) = cron_job.timestamp("status.lastScheduleTime")? else {
         return Ok(true);
@@ -119,7 +119,7 @@ fn is_suspended(object: &Fields<'_>) -> Result<bool, FieldTypeError> {
     Ok(object.boolean("spec.suspend")? == Some(true))
 }
 
-/// Whether the status is about what the object is now.
+/// Reports whether the status is for the current generation.
 fn is_observed(object: &Fields<'_>) -> Result<bool, FieldTypeError> {
     Ok(count(object, "status.observedGeneration")? == count(object, "metadata.generation")?)
 }

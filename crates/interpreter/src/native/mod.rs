@@ -1,7 +1,8 @@
-//! What is known of Kubernetes' own kinds, as Karmada knows it (`pkg/resourceinterpreter/default/native`).
+//! Built-in rules for Kubernetes' own kinds, equivalent to Karmada's
+//! (`pkg/resourceinterpreter/default/native`).
 //!
-//! Each module answers one question. A kind is known in the version in which it is looked at there, and in no other: another may
-//! have other fields.
+//! Each module implements one operation. Rules apply only to the versions that Karmada supports, because
+//! other versions may have different fields.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,7 +14,7 @@ use crate::{
     Answer, Interpreter, InterpreterSource, Operation, Question,
     error::OtherAnswerError,
     fields::Fields,
-    interpreter::{InterpreterFailure, Interpreting},
+    interpreter::{AnswerFuture, InterpreterFailure},
 };
 
 mod aggregate_status;
@@ -29,15 +30,15 @@ pub use reflect_status::ReflectStatusError;
 pub use replicas::ReplicasError;
 pub use retain::RetainError;
 
-/// Answers what is known of Kubernetes' own kinds, and whether objects of others are healthy by one of their conditions.
+/// Interprets Kubernetes' own kinds, and the health of other kinds by a condition.
 #[derive(Clone, Debug)]
 pub struct NativeInterpreter {
     now: fn() -> Timestamp,
-    /// By apiVersion and kind.
+    /// Condition types by apiVersion and kind.
     condition_health: BTreeMap<(String, String), String>,
 }
 
-/// Answers one question about one kind.
+/// The rule for one operation of one kind.
 #[derive(Clone, Debug)]
 enum NativeRule {
     Health(health::HealthRule),
@@ -53,7 +54,7 @@ enum NativeRule {
 // === impl NativeInterpreter ===
 
 impl NativeInterpreter {
-    /// Knows Kubernetes' own kinds. `now` tells the time, which stands in conditions that change.
+    /// Creates the interpreter of Kubernetes' own kinds. `now` returns the time for changed conditions.
     pub fn new(now: fn() -> Timestamp) -> Self {
         Self {
             now,
@@ -61,8 +62,8 @@ impl NativeInterpreter {
         }
     }
 
-    /// Knows that objects of that kind are healthy while they have a condition of that type which is `True`, and which is about
-    /// their generation where it says about which it is. Counts more than what else is known of the kind.
+    /// Objects of a kind are healthy while the condition of a type is `True` and current, if it has an
+    /// observedGeneration. Takes precedence over the built-in rule.
     #[must_use]
     pub fn with_condition_health(mut self, api_version: &str, kind: &str, condition_type: &str) -> Self {
         let known = (api_version.to_owned(), kind.to_owned());
@@ -80,10 +81,11 @@ impl NativeInterpreter {
             }
             Operation::Retain => retain::rule(api_version, kind).map(NativeRule::Retain),
             Operation::InterpretReplica => {
-                replicas::ReplicaRule::of(api_version, kind).map(NativeRule::Replica)
+                replicas::ReplicaRule::for_kind(api_version, kind).map(NativeRule::Replica)
             }
             Operation::ReviseReplica => {
-                let rule = replicas::ReplicaRule::of(api_version, kind).filter(|rule| rule.can_revise());
+                let rule =
+                    replicas::ReplicaRule::for_kind(api_version, kind).filter(|rule| rule.can_revise());
                 rule.map(NativeRule::ReviseReplica)
             }
             Operation::InterpretDependency => {
@@ -94,7 +96,7 @@ impl NativeInterpreter {
                 let rule = aggregate_status::rule(api_version, kind);
                 rule.map(|rule| NativeRule::AggregateStatus(rule, self.now))
             }
-            // None of Kubernetes' own kinds has several.
+            // None of Kubernetes' own kinds has components.
             Operation::InterpretComponent => None,
         }
     }
@@ -116,9 +118,9 @@ impl InterpreterSource for NativeInterpreter {
 impl NativeRule {
     fn answer(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {
         Ok(match (self, question) {
-            (Self::Health(rule), Question::Health { object }) => Answer::Health(rule(&Fields::of(object))?),
+            (Self::Health(rule), Question::Health { object }) => Answer::Health(rule(&Fields::new(object))?),
             (Self::ConditionHealth(condition_type), Question::Health { object }) => {
-                Answer::Health(health::by_condition(&Fields::of(object), condition_type)?)
+                Answer::Health(health::by_condition(&Fields::new(object), condition_type)?)
             }
             (Self::Retain(rule), Question::Retain { desired, observed }) => {
                 let mut retained = desired.clone();
@@ -136,9 +138,9 @@ impl NativeRule {
                 Answer::Object(rule.revised(object, replicas)?)
             }
             (Self::Dependency(rule), Question::Dependency { object }) => {
-                Answer::Dependency(rule(&Fields::of(object))?)
+                Answer::Dependency(rule(&Fields::new(object))?)
             }
-            (Self::Status(rule), Question::Status { object }) => Answer::Status(rule(&Fields::of(object))?),
+            (Self::Status(rule), Question::Status { object }) => Answer::Status(rule(&Fields::new(object))?),
             (Self::AggregateStatus(rule, now), Question::AggregateStatus { object, items }) => {
                 Answer::Object(aggregate_status::aggregated(*rule, object, items, now())?)
             }
@@ -152,7 +154,7 @@ impl Interpreter for NativeRule {
         "NativeInterpreter".to_owned()
     }
 
-    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+    fn interpret<'a>(&'a self, question: Question<'a>) -> AnswerFuture<'a> {
         Box::pin(async move { self.answer(question) })
     }
 }

@@ -1,4 +1,4 @@
-//! What of their status is worth collecting.
+//! The part of a status to collect, for Kubernetes' own kinds.
 
 use serde_json::{Map, Value};
 use windlass_object::JsonPath;
@@ -6,29 +6,30 @@ use windlass_object::JsonPath;
 use super::counts::{self, count};
 use crate::fields::{FieldTypeError, Fields};
 
-/// Says so of the objects of one kind.
+/// Returns the status to collect for objects of one kind.
 pub(super) type StatusRule = fn(&Fields<'_>) -> Result<Option<Value>, ReflectStatusError>;
 
-/// Why it is not known what is worth collecting.
+/// Why a status cannot be collected.
 #[derive(Debug, thiserror::Error)]
 pub enum ReflectStatusError {
-    /// A field has another type.
+    /// A field has the wrong type.
     #[error(transparent)]
     Field(#[from] FieldTypeError),
-    /// What should say of which generation of a template an object was made says something else.
+    /// The annotation for the template's generation is not a number.
     #[error("{path}: {value:?} is not a generation")]
     TemplateGeneration {
         /// The annotation.
         path: JsonPath,
-        /// What it says.
+        /// Its value.
         value: String,
     },
 }
 
-/// The annotation in which Karmada says of which generation of a template an object was made. Objects without it were made by others.
+/// The annotation in which Karmada stores the generation of the resource template. Objects that Karmada did
+/// not create lack it.
 const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
-/// The rule for a kind. Of those that nobody knows, the status is worth it as it is.
+/// Returns the rule for a kind. Other kinds are collected whole.
 pub(super) fn rule(api_version: &str, kind: &str) -> StatusRule {
     match (api_version, kind) {
         ("apps/v1", "Deployment") => |object| workload(object, counts::DEPLOYMENT),
@@ -39,17 +40,17 @@ pub(super) fn rule(api_version: &str, kind: &str) -> StatusRule {
         ("batch/v1", "Job") => job,
         ("policy/v1", "PodDisruptionBudget") => budget,
         ("autoscaling/v2", "HorizontalPodAutoscaler") => autoscaler,
-        _ => whole,
+        _ => whole_status,
     }
 }
 
-/// Counts, and which generations they are about.
+/// Collects counters and generations.
 fn workload(object: &Fields<'_>, counts: &[&str]) -> Result<Option<Value>, ReflectStatusError> {
     let Some(status) = status(object)? else {
         return Ok(None);
     };
-    let mut collected = counted(&status, counts)?;
-    collected.extend(counted(&status, &[counts::OBSERVED_GENERATION])?);
+    let mut collected = copy_counts(&status, counts)?;
+    collected.extend(copy_counts(&status, &[counts::OBSERVED_GENERATION])?);
     for (name, generation) in [
         (counts::GENERATION, count(object, "metadata.generation")?),
         (counts::TEMPLATE_GENERATION, template_generation(object)?),
@@ -61,7 +62,7 @@ fn workload(object: &Fields<'_>, counts: &[&str]) -> Result<Option<Value>, Refle
     Ok(Some(collected.into()))
 }
 
-/// Only load balancers have addresses of their own in each cluster.
+/// Only load balancers have different addresses in each cluster.
 fn service(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
     if object.text("spec.type")? != Some("LoadBalancer") {
         return Ok(None);
@@ -79,7 +80,7 @@ fn job(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
     let Some(status) = status(object)? else {
         return Ok(None);
     };
-    let mut collected = counted(&status, counts::JOB)?;
+    let mut collected = copy_counts(&status, counts::JOB)?;
     if let Some(conditions) = status.list("conditions")? {
         collected.insert("conditions".to_owned(), conditions.clone().into());
     }
@@ -95,7 +96,7 @@ fn budget(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
     let Some(status) = status(object)? else {
         return Ok(None);
     };
-    let mut collected = counted(&status, counts::POD_DISRUPTION_BUDGET)?;
+    let mut collected = copy_counts(&status, counts::POD_DISRUPTION_BUDGET)?;
     if let Some(pods) = status.object("disruptedPods")? {
         collected.insert("disruptedPods".to_owned(), pods.clone().into());
     }
@@ -104,21 +105,21 @@ fn budget(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
 
 fn autoscaler(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
     let status = status(object)?;
-    let collected = status.map(|status| counted(&status, counts::HORIZONTAL_POD_AUTOSCALER));
+    let collected = status.map(|status| copy_counts(&status, counts::HORIZONTAL_POD_AUTOSCALER));
     Ok(collected.transpose()?.map(Value::Object))
 }
 
-fn whole(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
+fn whole_status(object: &Fields<'_>) -> Result<Option<Value>, ReflectStatusError> {
     Ok(object.object("status")?.cloned().map(Value::Object))
 }
 
-/// The status, where it says anything.
+/// Returns the status unless it is empty.
 fn status<'a>(object: &Fields<'a>) -> Result<Option<Fields<'a>>, FieldTypeError> {
     let is_empty = object.object("status")?.is_none_or(Map::is_empty);
     if is_empty { Ok(None) } else { object.at("status") }
 }
 
-fn counted(status: &Fields<'_>, names: &[&str]) -> Result<Map<String, Value>, FieldTypeError> {
+fn copy_counts(status: &Fields<'_>, names: &[&str]) -> Result<Map<String, Value>, FieldTypeError> {
     let mut counted = Map::new();
     for name in names {
         if let Some(count) = status.integer(name)? {

@@ -1,4 +1,4 @@
-//! How many replicas objects have, and the same objects with others.
+//! Replicas of Kubernetes' own kinds.
 
 use serde_json::Value;
 use windlass_object::{JsonPath, json};
@@ -9,32 +9,32 @@ use crate::{
     pod::{self, PodError},
 };
 
-/// Where one kind has its replicas.
+/// Where a kind has its number of replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplicaRule {
-    /// `spec.replicas`, of `spec.template`.
+    /// `spec.replicas`, with `spec.template`.
     Replicas,
-    /// `spec.parallelism`, of `spec.template`, as long as so many are left to complete.
+    /// `spec.parallelism`, with `spec.template`, limited by `spec.completions`.
     Job,
-    /// It is one.
+    /// Always one.
     Pod,
 }
 
-/// Why it is not known how many replicas an object has.
+/// Why the replicas of an object are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplicasError {
-    /// A field has another type.
+    /// A field has the wrong type.
     #[error(transparent)]
     Field(#[from] FieldTypeError),
-    /// It has more than there can be.
+    /// The number does not fit into 32 bits.
     #[error("{0} is too large")]
     TooLarge(JsonPath),
-    /// It is not known what its pods need.
+    /// The requirements of its pods are unknown.
     #[error("{path}: {source}")]
     Pod {
-        /// Where their template is.
+        /// The path of the pod template.
         path: JsonPath,
-        /// Why.
+        /// The cause.
         source: PodError,
     },
 }
@@ -42,7 +42,7 @@ pub enum ReplicasError {
 // === impl ReplicaRule ===
 
 impl ReplicaRule {
-    /// The rule for a kind.
+    /// Returns the rule for a kind.
     pub(super) fn for_kind(api_version: &str, kind: &str) -> Option<Self> {
         Some(match (api_version, kind) {
             ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => Self::Replicas,
@@ -52,12 +52,12 @@ impl ReplicaRule {
         })
     }
 
-    /// Whether it can have others.
+    /// Reports whether the number of replicas can be changed.
     pub(super) fn can_revise(self) -> bool {
         self != Self::Pod
     }
 
-    /// How many there are, and what each needs.
+    /// Returns the number of replicas, and what each requires.
     pub(super) fn replicas(
         self,
         object: &Value,
@@ -85,7 +85,8 @@ impl ReplicaRule {
         Ok((replicas, requirements))
     }
 
-    /// The object with others. One that does not say how many it has leaves that to somebody else.
+    /// Returns the object with another number of replicas. If the field is absent, another controller manages
+    /// it, and it is not set.
     pub(super) fn revised(self, object: &Value, replicas: i64) -> Result<Value, FieldTypeError> {
         let name = match self {
             Self::Replicas => "replicas",

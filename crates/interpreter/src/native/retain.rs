@@ -1,33 +1,33 @@
-//! What clusters set of objects, and is kept.
+//! Values of observed objects to keep, for Kubernetes' own kinds.
 
 use serde_json::{Map, Value};
 use windlass_object::{JsonPath, json, object::label};
 
 use crate::fields::{FieldTypeError, Fields};
 
-/// Keeps it of the observed object in the desired one, of one kind.
+/// Copies values from the observed object to the desired one, for one kind.
 pub(super) type RetainRule = fn(&mut Value, &Value) -> Result<(), RetainError>;
 
-/// Why it is not known what is to be kept.
+/// Why values cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RetainError {
-    /// A field of the desired object has another type.
+    /// A field of the desired object has the wrong type.
     #[error("desired object: {0}")]
     Desired(#[source] FieldTypeError),
-    /// A field of the observed object has another type.
+    /// A field of the observed object has the wrong type.
     #[error("observed object: {0}")]
     Observed(#[source] FieldTypeError),
-    /// A field that is to be kept is not there.
+    /// A field to keep is absent.
     #[error("observed object: {0} not found")]
     NotFound(JsonPath),
 }
 
-/// A label by which others than the owner of an object scale it, such as an autoscaler. Karmada's `RetainReplicasLabel`.
+/// A label of objects that an autoscaler or another controller scales. Karmada's `RetainReplicasLabel`.
 const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 
 const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 
-/// The rule for a kind.
+/// Returns the rule for a kind.
 pub(super) fn rule(api_version: &str, kind: &str) -> Option<RetainRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment") => retain_deployment,
@@ -56,7 +56,7 @@ fn retain_deployment(desired: &mut Value, observed: &Value) -> Result<(), Retain
     set(desired, names, replicas.into())
 }
 
-/// What the scheduler and the admission of ServiceAccounts have added.
+/// Values that the scheduler and the ServiceAccount admission plugin have set.
 fn retain_pod(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
     let pod = Fields::new(observed);
     let text = |names| pod.text(names).map(|text| text.map(Value::from));
@@ -106,7 +106,7 @@ fn retain_volume_mounts(desired: &mut Value, observed: &Fields<'_>, names: &str)
     }
 }
 
-/// What is allocated to a Service once.
+/// Allocated addresses and ports.
 fn retain_service(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
     let names = "spec.healthCheckNodePort";
     let port = Fields::new(observed)
@@ -118,7 +118,7 @@ fn retain_service(desired: &mut Value, observed: &Value) -> Result<(), RetainErr
     retain_text(desired, observed, "spec.clusterIP")
 }
 
-/// Those that controllers have added beside those that are desired.
+/// Secrets that controllers have added.
 fn retain_service_account(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
     for names in ["secrets", "imagePullSecrets"] {
         let mut known = Vec::new();
@@ -128,7 +128,10 @@ fn retain_service_account(desired: &mut Value, observed: &Value) -> Result<(), R
             known.push(reference.text("name").map_err(RetainError::Desired)?);
             union.push(reference.value().clone());
         }
-        for reference in Fields::new(observed).items(names).map_err(RetainError::Observed)? {
+        for reference in Fields::new(observed)
+            .items(names)
+            .map_err(RetainError::Observed)?
+        {
             let name = reference.text("name").map_err(RetainError::Observed)?;
             if !known.contains(&name) {
                 known.push(name);
@@ -142,7 +145,7 @@ fn retain_service_account(desired: &mut Value, observed: &Value) -> Result<(), R
     Ok(())
 }
 
-/// The labels by which the controller tells the Pods of a Job from those of others.
+/// The generated labels of a Job's Pods.
 fn retain_job(desired: &mut Value, observed: &Value) -> Result<(), RetainError> {
     retain_object(desired, observed, "spec.selector.matchLabels")?;
     retain_object(desired, observed, "spec.template.metadata.labels")
@@ -193,7 +196,7 @@ fn remove(desired: &mut Value, names: &str) -> Result<(), RetainError> {
     Ok(())
 }
 
-/// The fields among which the last of `names` is. Where something else is in their way, that is an error.
+/// Returns the object that contains the last of `names`. Fails if another type is in the way.
 fn parent<'a, 'b>(
     desired: &'a mut Value,
     names: &'b str,

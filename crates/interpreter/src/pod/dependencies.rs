@@ -1,4 +1,4 @@
-//! What must be beside each pod of a template.
+//! Dependencies of the pods of a template.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use windlass_object::object::{items, text};
 
 use crate::answer::DependentObjectReference;
 
-/// Where the containers of a spec are.
+/// Fields with containers.
 const CONTAINERS: [&str; 3] = ["/initContainers", "/containers", "/ephemeralContainers"];
 
-/// Where a volume names its Secret.
+/// Volume fields that name a Secret.
 const SECRETS_OF_VOLUMES: [&str; 10] = [
     "/azureFile/secretName",
     "/cephfs/secretRef/name",
@@ -24,16 +24,17 @@ const SECRETS_OF_VOLUMES: [&str; 10] = [
     "/csi/nodePublishSecretRef/name",
 ];
 
-/// What the pods of a template name: ConfigMaps, Secrets, their ServiceAccount but for `default`, and PersistentVolumeClaims, each
-/// once, in this order and by their names. `getPodDependencies` of Karmada's library for scripts.
+/// Returns the dependencies of a template's pods: ConfigMaps, Secrets, the ServiceAccount unless it is
+/// `default`, and PersistentVolumeClaims, each once, in this order and sorted by name. `getPodDependencies`
+/// of Karmada's library for scripts.
 ///
-/// They are in `namespace`, or in `default` where none is given. What need not be there is among them: who has it wants it to be
-/// used. What has another type than a template gives it names nothing.
+/// The dependencies are in `namespace`, which defaults to `default`. Optional references are included. Fields
+/// of the wrong type are ignored.
 pub fn dependencies(template: &Value, namespace: Option<&str>) -> Vec<DependentObjectReference> {
     references(template, Some(namespace.unwrap_or("default")))
 }
 
-/// The same, in no namespace where none is given.
+/// Like [`dependencies`], but without a default namespace.
 pub(crate) fn references(template: &Value, namespace: Option<&str>) -> Vec<DependentObjectReference> {
     let spec = template.get("spec").unwrap_or(&Value::Null);
     let kinds = [
@@ -86,7 +87,7 @@ fn secrets(spec: &Value) -> BTreeSet<&str> {
     names
 }
 
-/// Of `default` there is one in each namespace.
+/// Each namespace has its own ServiceAccount `default`.
 fn service_account(spec: &Value) -> Option<&str> {
     text(spec, "/serviceAccountName").filter(|name| *name != "default")
 }
@@ -98,7 +99,7 @@ fn claims(spec: &Value) -> BTreeSet<&str> {
         .collect()
 }
 
-/// What containers take their environment from, all of it or one variable.
+/// Returns the names in `envFrom` and `env` of containers.
 fn named_by_containers<'a>(spec: &'a Value, all: &str, one: &str) -> BTreeSet<&'a str> {
     let containers = CONTAINERS.into_iter().flat_map(|pointer| items(spec, pointer));
     let named = containers.flat_map(|container| {
@@ -119,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// The kinds and names that pods of that spec need.
+    /// The kinds and names of dependencies of a pod spec.
     fn named(spec: &Value) -> Vec<String> {
         let references = dependencies(&json!({"spec": spec}), Some("n"));
         references
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_place_that_names_something_is_looked_at() {
+    fn every_reference_of_a_pod_is_found() {
         let volume = |source: Value| json!({"volumes": [source]});
         for (spec, expected) in [
             (json!({"imagePullSecrets": [{"name": "a"}]}), "Secret a"),
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sort_of_container_is_looked_at() {
+    fn every_type_of_container_is_searched() {
         for containers in ["containers", "initContainers", "ephemeralContainers"] {
             let spec = json!({containers: [{
                 "envFrom": [{"configMapRef": {"name": "a"}}, {"secretRef": {"name": "b"}}],
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_named_once_and_nothing_is_without_a_name() {
+    fn references_are_unique_and_have_names() {
         let spec = json!({
             "serviceAccountName": "default",
             "imagePullSecrets": [{"name": "b"}, {"name": "a"}, {"name": "b"}, {"name": ""}, {}, 3],
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_in_the_namespace_of_the_pod() {
+    fn references_are_in_the_namespace_of_the_pod() {
         let template = json!({"spec": {"serviceAccountName": "a"}});
         for (namespace, expected) in [(Some("n"), "n"), (None, "default")] {
             assert_eq!(

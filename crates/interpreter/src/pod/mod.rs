@@ -1,4 +1,4 @@
-//! What templates of pods say about the pods: what each needs to run, and what must be beside it.
+//! Requirements and dependencies of the pods of a template.
 
 pub mod dependencies;
 pub mod requirements;

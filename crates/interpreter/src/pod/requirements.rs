@@ -1,4 +1,4 @@
-//! What each pod of a template needs to run.
+//! Requirements of the pods of a template.
 
 use std::collections::BTreeMap;
 
@@ -11,35 +11,36 @@ use crate::{
     quantity::{Quantity, QuantityError},
 };
 
-/// Why it is not known what a pod needs.
+/// Why the requirements of a pod are unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum PodError {
-    /// A field has another type.
+    /// A field has the wrong type.
     #[error(transparent)]
     Field(#[from] FieldTypeError),
-    /// An amount cannot be read.
+    /// A quantity is invalid.
     #[error("{path}: {source}")]
     Quantity {
-        /// Which.
+        /// The path.
         path: JsonPath,
-        /// Why.
+        /// The problem.
         source: QuantityError,
     },
 }
 
-/// Amounts by the name of the resource.
+/// Quantities by resource name.
 type Amounts = BTreeMap<String, Quantity>;
 
-/// What each pod of a template needs; `None` where it needs nothing. `accuratePodRequirements` of Karmada's library for scripts.
+/// Returns the requirements of each pod of a template; `None` if there are none. `accuratePodRequirements` of
+/// Karmada's library for scripts.
 ///
-/// Containers run beside each other, and need what all of them request. Init containers run before them, one by one, and need no
-/// more than the one that requests most. What is limited but not requested is requested up to its limit, as the API server has it.
+/// The requests of containers are added. Init containers run one at a time, so only the largest of their
+/// requests counts. Without a request, the limit is the request, as for the API server.
 ///
 /// # Errors
 ///
-/// When a field that says so cannot be read; its path is that below the template.
+/// The path of the invalid field, below the template.
 pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>, PodError> {
-    let template = Fields::of(template);
+    let template = Fields::new(template);
     let Some(spec) = template.at("spec")? else {
         return Ok(None);
     };
@@ -80,7 +81,7 @@ fn node_selector(spec: &Fields<'_>) -> Result<BTreeMap<String, String>, FieldTyp
     Ok(labels)
 }
 
-/// What one pod requests of what is counted on nodes.
+/// Returns the requests of one pod for resources that nodes have.
 fn resource_request(spec: &Fields<'_>) -> Result<BTreeMap<String, String>, PodError> {
     let mut request = Amounts::new();
     for container in spec.items("containers")? {
@@ -109,7 +110,7 @@ fn add(request: &mut Amounts, more: Amounts) {
     }
 }
 
-/// A list of resources, without those that no node counts.
+/// Returns a resource list without resources that nodes do not have.
 fn amounts(part: &Fields<'_>, names: &str) -> Result<Amounts, PodError> {
     let mut amounts = Amounts::new();
     let Some(resources) = part.at(names)? else {
@@ -126,15 +127,15 @@ fn amounts(part: &Fields<'_>, names: &str) -> Result<Amounts, PodError> {
             }
         };
         let amount = Quantity::parse(&text).map_err(|source| PodError::Quantity { path, source })?;
-        if let Some(amount) = counted(name, amount) {
+        if let Some(amount) = round_for_scheduler(name, amount) {
             amounts.insert(name.clone(), amount);
         }
     }
     Ok(amounts)
 }
 
-/// An amount in the units in which the scheduler counts a resource.
-fn counted(name: &str, amount: Quantity) -> Option<Quantity> {
+/// Rounds a quantity to the unit of the scheduler.
+fn round_for_scheduler(name: &str, amount: Quantity) -> Option<Quantity> {
     match name {
         "cpu" => Some(amount.rounded_up(Quantity::MILLI).in_decimal()),
         "memory" | "ephemeral-storage" => Some(amount.rounded_up(Quantity::ONE).in_binary()),
@@ -144,7 +145,7 @@ fn counted(name: &str, amount: Quantity) -> Option<Quantity> {
     }
 }
 
-/// Whether the scheduler counts a resource that it knows nothing else of: one of somebody's domain, or volumes.
+/// Reports whether a resource is an extended resource or an attachable volume, which the scheduler counts as scalars.
 fn is_scalar(name: &str) -> bool {
     let is_extended = name.contains('/') && !name.starts_with("requests.");
     is_extended || name.contains("kubernetes.io/") || name.starts_with("attachable-volumes-")
@@ -156,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// What is requested by a pod of that spec.
+    /// The requests of a pod spec.
     #[track_caller]
     fn requested(spec: &Value) -> Value {
         let requirements = requirements(&json!({"spec": spec})).unwrap();
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_are_added_up_and_init_containers_are_not() {
+    fn containers_are_added_and_init_containers_are_not() {
         let spec = json!({
             "containers": [container(json!({"cpu": "500m", "memory": "1Gi"})), container(json!({"cpu": 1, "memory": "1Gi"}))],
             "initContainers": [container(json!({"cpu": "1", "memory": "3Gi"})), container(json!({"memory": "1Gi", "pods": "1"}))],
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_limited_is_requested_but_where_it_says_less() {
+    fn limits_are_the_default_of_requests() {
         let resources = json!({"limits": {"cpu": "2", "memory": "2Gi"}, "requests": {"cpu": "100m"}});
         for key in ["containers", "initContainers"] {
             let spec = json!({key: [{"name": "c", "resources": resources}]});
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_those_the_scheduler_counts() {
+    fn quantities_are_rounded_as_by_the_scheduler() {
         for (name, amount, counted) in [
             ("cpu", "0.0001", json!({"cpu": "1m"})),
             ("cpu", "1Ki", json!({"cpu": "1024"})),
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_claim_is_what_pods_require_of_nodes() {
+    fn the_node_claim_has_required_affinity() {
         let terms =
             json!({"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]});
         let template = json!({"spec": {
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_runs_anywhere_needs_nothing() {
+    fn a_pod_without_requirements_has_none() {
         for template in [
             json!(null),
             json!({}),
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn invalid_fields_are_reported() {
         for (spec, message) in [
             (json!({"containers": {}}), ".spec.containers is not a list"),
             (

@@ -1,40 +1,38 @@
-//! Fields that a cluster sets and that are kept, by their JSONPaths: `retention.fields`.
+//! Fields of the cluster to keep, by JSONPath: `retention.fields`.
 //!
-//! Karmada's proposal of configurable local value retention asks for them as `fields` beside `retentionLua`, and leaves open what they
-//! mean. Here:
+//! Karmada's proposal for configurable local value retention has `fields` in addition to `retentionLua`, but does not define their
+//! semantics. Here:
 //!
-//! - Paths are Kubernetes's JSONPaths, as the crate `json-path` reads them.
-//! - What a path leads to in the observed object is copied to the same place in the desired one. What is not there, or null, changes
-//!   nothing: a path never deletes.
-//! - Objects on the way that the desired object lacks are made. What else it has there instead stays.
-//! - Items of lists are the same that have the same `name`, in lists of objects of which each has a name of its own; in all other
-//!   lists those at the same index. What a filter selects by one value, as in `[?(@.type=="Ready")]`, is in a list without names what
-//!   the same filter selects in the desired object.
-//! - An item that the desired object lacks is appended if the path ends at it, such as `.spec.containers[?(@.name=="proxy")]`, or if a
-//!   filter says by one value which it is. A path that goes on behind `[*]` leaves items alone that are no longer desired.
-//! - Paths are followed in their order, before a script of the same customization: it gets what the paths have made of the desired
-//!   object.
-//! - A customization of a kind with paths replaces what is known of its retention otherwise, unless it chains.
+//! - Paths are Kubernetes's JSONPaths, parsed by the crate `json-path`.
+//! - The values that a path selects in the observed object are copied to the same place in the desired one. An absent or null value
+//!   changes nothing: a path never deletes.
+//! - Missing parent objects are created in the desired object. A value of another type in their place is kept.
+//! - Items of lists are matched by `name`, if every item is an object with a unique name, else by index. In a list without names, items
+//!   that a filter selects by one value, as in `[?(@.type=="Ready")]`, match those that the same filter selects in the desired object.
+//! - A missing item is appended to the desired object if the path ends at it, such as `.spec.containers[?(@.name=="proxy")]`, or if a
+//!   filter selects it by one value. A path that continues after `[*]` does not restore items that are no longer desired.
+//! - Paths are applied in order, before a script of the same customization, which gets the changed desired object.
+//! - A customization with paths replaces other retention rules for its kind, unless it chains.
 
 use json_path::{Path, PathError};
 use serde_json::Value;
 use thiserror::Error;
 
-/// By what the items of lists are the same.
+/// The field that identifies items of lists.
 const LIST_KEY: &str = "name";
 
-/// Paths, compiled.
+/// Compiled paths.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RetainedFields(Vec<Path>);
 
-/// Why nothing can be kept by a path.
+/// Why a path cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RetainedFieldsError {
-    /// It is none.
+    /// It is not a path.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// It leads to the object itself: nothing desired would ever be written.
-    #[error("{0:?} leads to the whole object")]
+    /// It selects the whole object, so that no desired value would ever be written.
+    #[error("{0:?} selects the whole object")]
     Root(
         /// The path.
         String,
@@ -48,7 +46,7 @@ impl RetainedFields {
     ///
     /// # Errors
     ///
-    /// For each that cannot be used, with its index.
+    /// Each invalid path with its index.
     pub fn compile(paths: &[String]) -> Result<Self, Vec<(usize, RetainedFieldsError)>> {
         let mut fields = Vec::new();
         let mut errors = Vec::new();
@@ -66,12 +64,12 @@ impl RetainedFields {
         }
     }
 
-    /// Whether nothing is kept.
+    /// Reports whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The desired object with these fields of the observed one.
+    /// Returns the desired object with these fields of the observed one.
     pub fn retain(&self, desired: &Value, observed: &Value) -> Value {
         let mut retained = desired.clone();
         for path in &self.0 {
@@ -93,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cluster_sets_is_kept() {
+    fn values_of_the_cluster_are_kept() {
         for (path, observed, desired, expected) in [
             // An autoscaler.
             (
@@ -102,14 +100,14 @@ mod tests {
                 json!({"spec": {"replicas": 1}}),
                 json!({"spec": {"replicas": 5}}),
             ),
-            // Before there is one.
+            // Before an autoscaler exists.
             (
                 ".spec.replicas",
                 json!({"spec": {}}),
                 json!({"spec": {"replicas": 1}}),
                 json!({"spec": {"replicas": 1}}),
             ),
-            // Whatever a webhook has injected into containers that are still desired.
+            // Values that a webhook has injected into desired containers.
             (
                 ".spec.containers[*].env[?(@.name==\"HOST\")]",
                 json!({"spec": {"containers": [
@@ -126,7 +124,7 @@ mod tests {
                 json!({"spec": {"containers": [{"name": "main", "image": "new"}]}}),
                 json!({"spec": {"containers": [{"name": "main", "image": "new"}, {"name": "proxy", "image": "p"}]}}),
             ),
-            // Ports of a Service, with names and the one without.
+            // Ports of a Service, with and without names.
             (
                 ".spec.ports[*].nodePort",
                 json!({"spec": {"ports": [{"name": "b", "nodePort": 2}, {"name": "a", "nodePort": 1}]}}),
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_followed_in_their_order() {
+    fn paths_are_applied_in_order() {
         let observed = json!({"a": {"b": 1}});
         let desired = json!({"a": {"c": 2}});
         assert_eq!(retained(&[".a.b", ".a"], &desired, &observed), observed);
@@ -159,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn every_path_that_cannot_be_used_is_told() {
+    fn every_invalid_path_is_reported() {
         let paths = [".a", ".b[", "$", "{.}"].map(str::to_owned);
         let errors = RetainedFields::compile(&paths).unwrap_err();
         let told: Vec<_> = errors
@@ -170,8 +168,8 @@ mod tests {
             told,
             [
                 "1: \".b[\" is not a JSONPath: expected \"]\" at column 4",
-                "2: \"$\" leads to the whole object",
-                "3: \"{.}\" leads to the whole object",
+                "2: \"$\" selects the whole object",
+                "3: \"{.}\" selects the whole object",
             ]
         );
         assert!(RetainedFields::default().is_empty());

@@ -1,13 +1,14 @@
-//! What is kept of every observed object, whatever its kind.
+//! Metadata to keep for every kind.
 
 use serde_json::{Map, Value};
 use windlass_object::object::annotation;
 
-/// What is always kept of an observed object, before its kind is asked (`objectwatcher.go` of Karmada): what only the API server and
-/// controllers of the cluster write, and labels and annotations that others have put on.
+/// Copies metadata that is always kept, before interpreters run (`objectwatcher.go` of Karmada): what only
+/// the API server and controllers of the cluster write, and labels and annotations that others have added.
 ///
-/// Those that `resourcetemplate.karmada.io/managed-labels` and `managed-annotations` of the observed object name are the desired
-/// object's: where it has them no more, they go.
+/// Labels and annotations that `resourcetemplate.karmada.io/managed-labels` and `managed-annotations` of the
+/// observed object list belong to the desired object: they are removed if the desired object no longer has
+/// them.
 pub fn retain_metadata(desired: &mut Value, observed: &Value) {
     for name in ["resourceVersion", "finalizers", "ownerReferences"] {
         match observed.pointer(&format!("/metadata/{name}")) {
@@ -44,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_of_others_are_kept_and_own_ones_that_are_gone_are_not() {
+    fn foreign_metadata_is_kept_and_own_removed_metadata_is_not() {
         let observed = json!({"metadata": {
             "resourceVersion": "7", "finalizers": ["f"],
             "labels": {"theirs": "1", "own": "old", "gone": "x"},

@@ -1,4 +1,4 @@
-//! What of an observed object a desired one keeps.
+//! Values of an observed object that a desired object keeps.
 
 pub mod fields;
 mod metadata;

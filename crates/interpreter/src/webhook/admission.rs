@@ -1,21 +1,22 @@
-//! Whether webhooks may be written.
+//! Validation of webhook configurations before they are written.
 
 use serde_json::Value;
 use windlass_object::object;
 
-use super::read::WebhookConfiguration;
+use super::webhook_configuration::WebhookConfiguration;
 use crate::customization::CustomizationProblem;
 
-/// Whether a ResourceInterpreterWebhookConfiguration may be written, in place of `old` where it was there before.
+/// Validates a new ResourceInterpreterWebhookConfiguration, which replaces `old` if that exists.
 ///
-/// Refused is what Karmada refuses (`/validate-resourceinterpreterwebhookconfiguration`), and beyond that a `caBundle` that is
-/// anything but certificates in PEM, and Services by names that none has.
+/// It rejects what Karmada rejects (`/validate-resourceinterpreterwebhookconfiguration`), and also a
+/// `caBundle` with anything but PEM certificates, and invalid names of Services.
 ///
-/// An object whose webhooks do not change, or that is being deleted, is never refused: its metadata must remain writable.
+/// An object whose webhooks do not change, or that is being deleted, is never rejected: its metadata must
+/// remain writable.
 ///
 /// # Errors
 ///
-/// With all that is wrong, each with its field.
+/// All problems, each with its field.
 pub fn admit_webhooks(new: &Value, old: Option<&Value>) -> Result<(), Vec<CustomizationProblem>> {
     let is_unchanged = old.is_some_and(|old| old.get("webhooks") == new.get("webhooks"));
     if object::is_terminating(new) || is_unchanged {

@@ -1,4 +1,4 @@
-//! Calls over TLS.
+//! Calls of webhooks over TLS.
 
 use std::{
     error::Error,
@@ -14,41 +14,42 @@ use webhook_transport::{
 };
 use windlass_object::text::hexadecimal;
 
-use super::{Calling, WebhookCallError, WebhookCaller};
+use super::{CallFuture, WebhookCallError, WebhookCaller};
 
 /// Calls webhooks over TLS.
 ///
 /// # Guarantees
 ///
-/// - No call takes longer than its webhook's timeout, however often it is tried.
-/// - No more of an answer is read than the transport has as its limit, and no redirect is followed.
-/// - Questions change nothing: a call that fails on its way is tried again, and so is one that the server puts off, when it says.
+/// - No call takes longer than its webhook's timeout, including retries.
+/// - The size of an answer is limited by the transport, and redirects are not followed.
+/// - Questions have no side effects, so failed calls are retried, and those that the server postpones with `Retry-After`.
 #[derive(Clone, Debug)]
 pub struct InterpreterClient {
     transport: Transport,
 }
 
-/// The most bytes of an answer, several times those of any object.
+/// The largest answer in bytes, several times the size of any object.
 const LARGEST_ANSWER: usize = 16 << 20;
 
-/// How often a call is tried again that failed on its way.
+/// How often a failed call is retried.
 const RETRIES: u32 = 2;
 
-/// Between two attempts of one call.
+/// The delay between two attempts of one call.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How often a server may put a call off, as client-go has it.
+/// How often a server may postpone a call, as in client-go.
 const MOST_POSTPONEMENTS: u32 = 10;
 
 // === impl InterpreterClient ===
 
 impl InterpreterClient {
-    /// Calls by `transport`.
+    /// Creates a client that uses `transport`.
     pub fn new(transport: Transport) -> Self {
         Self { transport }
     }
 
-    /// How webhooks are called where nothing else is said: one without a `caBundle` is trusted as the system trusts it.
+    /// Returns the default options: a webhook without a `caBundle` is verified with the system's root
+    /// certificates.
     pub fn transport_options() -> TransportOptions {
         TransportOptions {
             largest_answer: LARGEST_ANSWER,
@@ -75,7 +76,7 @@ impl InterpreterClient {
             let asked = with_timeout(path, whole_seconds(left));
             let error = match self.transport.post(server, &asked, body.clone(), left).await {
                 Ok(answer) => return Ok(answer),
-                // It had less than the whole time if it was tried before.
+                // After a retry, the remaining time is less than the whole timeout.
                 Err(PostError::Timeout(_)) => return Err(PostError::Timeout(timeout)),
                 Err(error) => error,
             };
@@ -112,7 +113,7 @@ impl WebhookCaller for InterpreterClient {
         format!("{a}-{b}-{c}-{d}-{e}")
     }
 
-    fn call<'a>(&'a self, server: &'a ServerReference, body: Bytes, timeout: Duration) -> Calling<'a> {
+    fn call<'a>(&'a self, server: &'a ServerReference, body: Bytes, timeout: Duration) -> CallFuture<'a> {
         Box::pin(async move {
             let posted = self.post(server, body, timeout).await;
             posted.map_err(|error| WebhookCallError {
@@ -122,17 +123,17 @@ impl WebhookCaller for InterpreterClient {
         })
     }
 
-    fn ignored(&self, webhook: &str, failure: &(dyn Error + 'static)) {
-        warn!(webhook, error = %failure, "Ignoring a failed call, by failurePolicy");
+    fn on_ignored(&self, webhook: &str, failure: &(dyn Error + 'static)) {
+        warn!(webhook, error = %failure, "Ignoring a failed call because of failurePolicy Ignore");
     }
 }
 
-/// Rounded up, as Karmada says it.
+/// Rounds up, as Karmada does.
 fn whole_seconds(duration: Duration) -> Duration {
     Duration::from_secs(duration.as_secs() + u64::from(duration.subsec_nanos() > 0))
 }
 
-/// When a server wants to be asked again that does not answer now.
+/// Returns the delay that a server requests with `Retry-After`.
 fn postponed(error: &PostError) -> Option<Duration> {
     match error {
         PostError::Status {

@@ -1,4 +1,4 @@
-//! What is sent and answered: Karmada's `ResourceInterpreterContext`, field by field
+//! The request and response: Karmada's `ResourceInterpreterContext`
 //! (`pkg/apis/config/v1alpha1/interpretercontext_types.go`).
 
 use std::borrow::Cow;
@@ -13,87 +13,88 @@ use crate::{
     question::AggregatedStatusItem,
 };
 
-/// A request, or its response.
+/// A request or its response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceInterpreterContext<'a> {
-    /// [`KARMADA_API_VERSION`](crate::customization::KARMADA_API_VERSION); servers may leave it out.
+    /// [`KARMADA_API_VERSION`](crate::customization::KARMADA_API_VERSION); servers may omit it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
-    /// `ResourceInterpreterContext`; servers may leave it out.
+    /// `ResourceInterpreterContext`; servers may omit it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// What is asked.
+    /// The request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<ResourceInterpreterRequest<'a>>,
-    /// What is answered.
+    /// The response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<ResourceInterpreterResponse>,
 }
 
-/// What is asked.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceInterpreterRequest<'a> {
-    /// One for each request; the response has the same.
+    /// A unique ID; the response has the same.
     pub uid: String,
-    /// Of what kind the object is.
+    /// The kind of the object.
     pub kind: GroupVersionKind,
-    /// The object's name.
+    /// The name of the object.
     #[serde(default)]
     pub name: String,
-    /// Its namespace; empty for an object that is in none.
+    /// The namespace of the object; empty if it is cluster-scoped.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// What is asked about it.
+    /// The operation.
     pub operation: Operation,
     /// The object.
     #[serde(default)]
     pub object: Cow<'a, Value>,
-    /// The object as it is in a cluster, of [`Operation::Retain`] only.
+    /// The observed object, only for [`Operation::Retain`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_object: Option<Cow<'a, Value>>,
-    /// How many replicas it shall have, of [`Operation::ReviseReplica`] only. Karmada sends 0 with every other operation.
+    /// The requested number of replicas, only for [`Operation::ReviseReplica`]. Karmada sends 0 for every
+    /// other operation.
     #[serde(default, rename = "replicas", skip_serializing_if = "Option::is_none")]
     pub desired_replicas: Option<i32>,
-    /// Its status in each cluster, of [`Operation::AggregateStatus`] only.
+    /// The status in each cluster, only for [`Operation::AggregateStatus`].
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub aggregated_status: Cow<'a, [AggregatedStatusItem]>,
 }
 
-/// What is answered.
+/// A response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceInterpreterResponse {
-    /// That of the request.
+    /// The ID of the request.
     pub uid: String,
     /// Whether there is an answer.
     pub successful: bool,
-    /// Why there is none.
+    /// Why there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<RequestStatus>,
     /// A JSON patch (RFC 6902) of the object.
     #[serde(skip_serializing_if = "is_empty")]
     pub patch: Base64Bytes,
-    /// `JSONPatch`, where there is a patch.
+    /// `JSONPatch` if there is a patch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch_type: Option<String>,
-    /// What each replica needs, of [`Operation::InterpretReplica`].
+    /// What each replica requires, for [`Operation::InterpretReplica`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replica_requirements: Option<ReplicaRequirements>,
-    /// How many replicas there are, of [`Operation::InterpretReplica`].
+    /// The number of replicas, for [`Operation::InterpretReplica`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replicas: Option<i32>,
-    /// What the object is made of, of [`Operation::InterpretComponent`].
+    /// The components of the object, for [`Operation::InterpretComponent`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
-    /// What the object needs beside it, of [`Operation::InterpretDependency`].
+    /// The dependencies of the object, for [`Operation::InterpretDependency`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<DependentObjectReference>,
-    /// What of its status is worth collecting, of [`Operation::InterpretStatus`].
+    /// The status to collect, for [`Operation::InterpretStatus`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_status: Option<Value>,
-    /// Whether it does what it is for, of [`Operation::InterpretHealth`].
+    /// Whether the object is healthy, for [`Operation::InterpretHealth`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub healthy: Option<bool>,
 }
@@ -102,19 +103,19 @@ pub struct ResourceInterpreterResponse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RequestStatus {
-    /// For people.
+    /// A message for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// As of HTTP.
+    /// A code like an HTTP status.
     #[serde(skip_serializing_if = "is_zero")]
     pub code: i32,
 }
 
-/// A kind in one version. `meta/v1` has it under that name.
+/// A kind in one version, as in `meta/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GroupVersionKind {
-    /// Empty for Kubernetes' core.
+    /// Empty for Kubernetes' core group.
     pub group: String,
     /// For example `v1`.
     pub version: String,
@@ -122,17 +123,17 @@ pub struct GroupVersionKind {
     pub kind: String,
 }
 
-/// The kind of what is sent and answered.
+/// The kind of requests and responses.
 pub(crate) const CONTEXT_KIND: &str = "ResourceInterpreterContext";
 
-/// The only type of patches.
+/// The only supported type of patches.
 pub(crate) const JSON_PATCH: &str = "JSONPatch";
 
 fn is_empty(bytes: &Base64Bytes) -> bool {
     bytes.0.is_empty()
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(code: &i32) -> bool {
     *code == 0
 }

@@ -6,11 +6,12 @@ use windlass_object::custom_resource::{ResourceScope, crd, schema};
 use super::{ResourceInterpreterWebhook, rule::ANY};
 use crate::{Operation, customization::KARMADA_API_VERSION};
 
-/// The CustomResourceDefinition of ResourceInterpreterWebhookConfiguration, where Karmada's own is not there.
+/// Returns the CustomResourceDefinition of ResourceInterpreterWebhookConfiguration, for clusters without
+/// Karmada's own.
 pub fn webhook_configuration_crd() -> Value {
     let mut webhooks = schema::<Vec<ResourceInterpreterWebhook>>();
     webhooks["description"] =
-        "The webhooks. Of several that are for the same, that counts whose <object>/<webhook> is less."
+        "The webhooks. If several select an object, the one whose <object>/<webhook> sorts first is used."
             .into();
     webhooks["items"]["properties"]["rules"]["items"]["properties"]["operations"]["items"]["enum"] =
         operations();
@@ -25,12 +26,12 @@ pub fn webhook_configuration_crd() -> Value {
             "categories": ["karmada-io"],
         }),
         &[],
-        "ResourceInterpreterWebhookConfiguration says which webhooks interpret objects.",
+        "ResourceInterpreterWebhookConfiguration defines webhooks that interpret objects.",
         vec![("webhooks", webhooks)],
     )
 }
 
-/// All names of operations, with the one that Karmada's proposal had.
+/// Returns all names of operations, including the one of Karmada's proposal.
 fn operations() -> Value {
     let names = Operation::ALL.map(Operation::name);
     names.into_iter().chain([ANY, "InterpretHealthy"]).collect()

@@ -1,18 +1,18 @@
-//! Webhooks: servers that answer, by Karmada's protocol. Which there are is said by `ResourceInterpreterWebhookConfiguration`s.
+//! Webhooks: servers that answer questions with Karmada's protocol, configured by
+//! `ResourceInterpreterWebhookConfiguration`s.
 //!
 //! ```text
-//! objects -> Webhooks -> rules that fit -> the first -> ResourceInterpreterContext -> POST -> Answer
+//! objects -> Webhooks -> matching rules -> the first -> ResourceInterpreterContext -> POST -> Answer
 //! ```
 
 mod admission;
+mod api;
 mod caller;
 #[cfg(feature = "client")]
 mod client;
-mod configuration;
 mod context;
 mod crd;
 mod patch;
-mod read;
 mod request;
 mod response;
 mod rule;
@@ -21,6 +21,7 @@ pub mod server;
 mod shadowing;
 #[cfg(test)]
 mod tests;
+mod webhook_configuration;
 mod webhook_interpreter;
 mod webhooks;
 
@@ -28,17 +29,17 @@ mod webhooks;
 pub use self::client::InterpreterClient;
 pub use self::{
     admission::admit_webhooks,
-    caller::{Calling, WebhookCallError, WebhookCaller},
-    configuration::{
+    api::{
         InterpreterClientConfig, InterpreterFailurePolicy, InterpreterService, ResourceInterpreterWebhook,
         RuleWithOperations,
     },
+    caller::{CallFuture, WebhookCallError, WebhookCaller},
     context::{
         GroupVersionKind, RequestStatus, ResourceInterpreterContext, ResourceInterpreterRequest,
         ResourceInterpreterResponse,
     },
     crd::webhook_configuration_crd,
-    patch::{PatchObjectError, patched},
+    patch::{PatchObjectError, apply_json_patch},
     request::WebhookRequestError,
     response::WebhookAnswerError,
     shadowing::ShadowedWebhook,

@@ -1,5 +1,5 @@
-//! JSON patches (RFC 6902) that somebody else wrote: applied to a copy, whole or not at all, with no more work and no larger a result
-//! than a patch of an object takes.
+//! Applies JSON patches (RFC 6902) from webhooks to a copy of an object, completely or not at all, with
+//! limits on the work and on the size of the result.
 
 use json_patch::{PatchOperation, jsonptr::Pointer, patch_unsafe};
 use serde_json::Value;
@@ -7,59 +7,59 @@ use thiserror::Error;
 use webhook_transport::go_json;
 use windlass_object::text::{shortened, tidied};
 
-/// Why a patch does not lead to an object.
+/// Why a patch cannot be applied.
 #[derive(Debug, Error)]
 pub enum PatchObjectError {
-    /// It is not a JSON patch.
+    /// The document is not a JSON patch.
     #[error("is not a JSON patch: {0}")]
     Read(serde_json::Error),
-    /// An operation cannot be done; none is.
-    #[error("operation {number} cannot be done: {problem}")]
+    /// An operation failed; none is applied.
+    #[error("operation {number} failed: {problem}")]
     Operation {
-        /// Which, from 1.
+        /// The number of the operation, from 1.
         number: usize,
-        /// Why.
+        /// The cause.
         problem: String,
     },
-    /// It goes on for too long.
-    #[error("operation {0} is one too many for the size of what is patched")]
+    /// The patch exceeds the limit on work.
+    #[error("operation {0} exceeds the limit on work and growth of a patch")]
     TooMuchWork(
-        /// The operation, from 1.
+        /// The number of the operation, from 1.
         usize,
     ),
-    /// It puts values into values.
+    /// The result is nested too deeply.
     #[error("operation {number} nests values more than {DEEPEST} levels deep")]
     TooDeep {
-        /// Which, from 1.
+        /// The number of the operation, from 1.
         number: usize,
     },
-    /// What it makes is not an object.
+    /// The result is not an object.
     #[error("the result is not an object")]
     NotAnObject,
-    /// What it makes is another object.
+    /// The result is a different object.
     #[error("the result has another {0}")]
     OtherObject(
-        /// The field that says so.
+        /// The changed field.
         &'static str,
     ),
 }
 
-/// How deeply what is patched may be nested, as JSON that is read may be.
+/// The maximum nesting of the result, as for parsed JSON.
 const DEEPEST: usize = 128;
 
-/// How many values may be looked at or moved by all operations together.
+/// The maximum number of values that all operations together may read or move.
 const MOST_WORK: usize = 1 << 22;
 
-/// How many values may come in by all operations together: more than any object has.
+/// The maximum number of values that all operations together may add: more than any object has.
 const MOST_GROWTH: usize = 1 << 19;
 
-/// How many bytes of text count as one value, about as much as it takes itself.
+/// Bytes of text that count as one value, about the memory of a value.
 const TEXT: usize = 64;
 
-/// How much of what is wrong with an operation is told, in characters.
+/// Characters of a cause that an error quotes.
 const LONGEST_MESSAGE: usize = 512;
 
-/// What may not change: of which object it is.
+/// The fields that identify an object and must not change.
 const IDENTITY: [(&str, &str); 4] = [
     ("/apiVersion", "apiVersion"),
     ("/kind", "kind"),
@@ -67,12 +67,12 @@ const IDENTITY: [(&str, &str); 4] = [
     ("/metadata/namespace", "metadata.namespace"),
 ];
 
-/// `object` as a JSON patch leaves it. Indices of lists are those of RFC 6901: none is negative.
+/// Applies a JSON patch to `object`. List indexes follow RFC 6901, so negative ones are invalid.
 ///
 /// # Errors
 ///
-/// When it is not a patch, one of its operations cannot be done, or what it makes is not the same object.
-pub fn patched(object: &Value, patch: &[u8]) -> Result<Value, PatchObjectError> {
+/// When the document is not a patch, an operation fails, or the result is not the same object.
+pub fn apply_json_patch(object: &Value, patch: &[u8]) -> Result<Value, PatchObjectError> {
     let read = go_json::whole_value(patch).and_then(serde_json::from_value::<Option<Vec<PatchOperation>>>);
     let operations = read.map_err(PatchObjectError::Read)?.unwrap_or_default();
     let mut patched = object.clone();
@@ -109,7 +109,8 @@ pub fn patched(object: &Value, patch: &[u8]) -> Result<Value, PatchObjectError> 
     }
 }
 
-/// Whether an operation tests that a field is not there, by `null`. RFC 6902 has no such test, but Kubernetes' library for patches has.
+/// Reports whether an operation tests with `null` that a field is absent. RFC 6902 has no such test, but
+/// Kubernetes' patch library has.
 fn is_test_for_nothing(document: &Value, operation: &PatchOperation) -> bool {
     let PatchOperation::Test(test) = operation else {
         return false;
@@ -123,7 +124,7 @@ fn is_test_for_nothing(document: &Value, operation: &PatchOperation) -> bool {
         && document.pointer(test.path.as_str()).is_none()
 }
 
-/// What an operation takes, and how deep it makes what it changes.
+/// The cost of an operation, and the depth of its result.
 struct Weight {
     values: usize,
     growth: usize,
@@ -133,7 +134,7 @@ struct Weight {
 fn weight(document: &Value, operation: &PatchOperation) -> Weight {
     let copied = |from: &Pointer| {
         let (values, depth) = document.pointer(from.as_str()).map_or((0, 0), size);
-        (values + beside(document, from), depth)
+        (values + sibling_count(document, from), depth)
     };
     let (path, (values, depth)) = match operation {
         PatchOperation::Add(add) => (&add.path, size(&add.value)),
@@ -148,14 +149,14 @@ fn weight(document: &Value, operation: &PatchOperation) -> Weight {
         PatchOperation::Add(_) | PatchOperation::Replace(_) | PatchOperation::Copy(_)
     );
     Weight {
-        values: values + beside(document, path) + 1,
+        values: values + sibling_count(document, path) + 1,
         growth: if grows { values } else { 0 },
         depth: depth + path.count(),
     }
 }
 
-/// How many values have to make room when one comes or goes.
-fn beside(document: &Value, path: &Pointer) -> usize {
+/// Returns the number of siblings, which have to move.
+fn sibling_count(document: &Value, path: &Pointer) -> usize {
     let parent = path.parent().and_then(|parent| document.pointer(parent.as_str()));
     match parent {
         Some(Value::Array(items)) => items.len(),
@@ -164,7 +165,7 @@ fn beside(document: &Value, path: &Pointer) -> usize {
     }
 }
 
-/// How much a value is: its values, with one for each [`TEXT`], and its depth.
+/// Returns the number of values, with one for each [`TEXT`] bytes of text, and the depth.
 fn size(value: &Value) -> (usize, usize) {
     let of_all = |inner: &mut dyn Iterator<Item = &Value>| {
         inner.fold((1_usize, 0_usize), |(values, depth), value| {

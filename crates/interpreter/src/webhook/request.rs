@@ -1,4 +1,4 @@
-//! From a question to a request, and back on the other side.
+//! Conversion between questions and requests.
 
 use std::borrow::Cow;
 
@@ -12,35 +12,38 @@ use super::{
 };
 use crate::{Operation, Question, customization::KARMADA_API_VERSION};
 
-/// Why a question cannot be asked of a webhook.
+/// Why a question cannot be sent to a webhook.
 #[derive(Debug, Error)]
 pub enum WebhookRequestError {
-    /// Nobody knows what it is about.
+    /// A required field of the object is absent.
     #[error("the object has no {0}")]
     Object(
-        /// The field that it lacks.
+        /// The name of the field.
         &'static str,
     ),
-    /// What is sent has 32 bits for it.
-    #[error("{0} replicas are more than a request can ask for")]
+    /// The number of replicas does not fit into a request.
+    #[error("{0} replicas do not fit into 32 bits")]
     Replicas(
-        /// How many.
+        /// The number of replicas.
         i64,
     ),
-    /// It cannot be written as JSON.
-    #[error("cannot write the request: {0}")]
+    /// The request cannot be encoded as JSON.
+    #[error("cannot encode the request: {0}")]
     Write(#[from] serde_json::Error),
 }
 
 // === impl ResourceInterpreterRequest ===
 
 impl<'a> ResourceInterpreterRequest<'a> {
-    /// Asks a question, by a `uid` that no other request has.
+    /// Creates the request for a question, with a unique `uid`.
     ///
     /// # Errors
     ///
-    /// When its object has no apiVersion or kind, or its replicas are none of 32 bits.
-    pub fn of(question: Question<'a>, uid: impl Into<String>) -> Result<Self, WebhookRequestError> {
+    /// When the object has no apiVersion or kind, or the number of replicas does not fit into 32 bits.
+    pub fn from_question(
+        question: Question<'a>,
+        uid: impl Into<String>,
+    ) -> Result<Self, WebhookRequestError> {
         let object = question.object();
         let text = |pointer| object::text(object, pointer).filter(|text| !text.is_empty());
         let api_version = text("/apiVersion").ok_or(WebhookRequestError::Object("apiVersion"))?;
@@ -77,7 +80,7 @@ impl<'a> ResourceInterpreterRequest<'a> {
         Ok(request)
     }
 
-    /// The question that it asks.
+    /// Returns the question of the request.
     pub fn question(&self) -> Question<'_> {
         let items = Some(&*self.aggregated_status).filter(|items| !items.is_empty());
         Question::new(
@@ -93,16 +96,16 @@ impl<'a> ResourceInterpreterRequest<'a> {
 // === impl ResourceInterpreterContext ===
 
 impl<'a> ResourceInterpreterContext<'a> {
-    /// What is sent.
-    pub fn of_request(request: ResourceInterpreterRequest<'a>) -> Self {
+    /// Wraps a request.
+    pub fn from_request(request: ResourceInterpreterRequest<'a>) -> Self {
         Self {
             request: Some(request),
             ..Self::typed()
         }
     }
 
-    /// What is answered.
-    pub fn of_response(response: ResourceInterpreterResponse) -> Self {
+    /// Wraps a response.
+    pub fn from_response(response: ResourceInterpreterResponse) -> Self {
         Self {
             response: Some(response),
             ..Self::typed()

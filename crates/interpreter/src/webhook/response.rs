@@ -1,4 +1,4 @@
-//! From a response to an answer, and back on the other side.
+//! Conversion between responses and answers.
 
 use json_patch::diff;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use super::{
     PatchObjectError, RequestStatus, ResourceInterpreterContext, ResourceInterpreterRequest,
     ResourceInterpreterResponse,
     context::{CONTEXT_KIND, JSON_PATCH},
-    patch::patched,
+    patch::apply_json_patch,
 };
 use crate::{
     Answer, Question,
@@ -22,67 +22,67 @@ use crate::{
     error::OtherAnswerError,
 };
 
-/// Why what a webhook says is not an answer.
+/// Why a webhook's response is not a valid answer.
 #[derive(Debug, Error)]
 pub enum WebhookAnswerError {
-    /// It cannot be read.
-    #[error("cannot read what it says: {0}")]
+    /// The response cannot be decoded.
+    #[error("cannot decode the response: {0}")]
     Decode(#[from] DecodeError),
-    /// It is something else.
-    #[error("it says a {kind:?} of {api_version:?}, not a {CONTEXT_KIND} of {KARMADA_API_VERSION}")]
+    /// The response is of another kind.
+    #[error("the response is a {kind:?} of {api_version:?}, not a {CONTEXT_KIND} of {KARMADA_API_VERSION}")]
     OtherType {
         /// Its apiVersion.
         api_version: String,
         /// Its kind.
         kind: String,
     },
-    /// A field that the operation needs is not there.
+    /// A field that the operation requires is absent.
     #[error("{0}: is missing")]
     Missing(
-        /// The field.
+        /// The path of the field.
         &'static str,
     ),
-    /// It answers another request.
+    /// The response is for another request.
     #[error("response.uid: must be {expected:?}, as in the request, not {found:?}")]
     OtherUid {
-        /// That of the request.
+        /// The ID of the request.
         expected: String,
-        /// What it is.
+        /// The ID in the response.
         found: String,
     },
-    /// It says that it failed.
+    /// The webhook reports a failure.
     #[error("the webhook failed with status {code}: {message}")]
     Failure {
-        /// As of HTTP.
+        /// The code in the response.
         code: i32,
-        /// What it says.
+        /// The message in the response.
         message: String,
     },
-    /// The patch is of another type.
+    /// The type of the patch is not supported.
     #[error("response.patchType: must be {JSON_PATCH}, not {0:?}")]
     OtherPatchType(
-        /// What it is.
+        /// The type in the response.
         String,
     ),
-    /// The patch does not lead to an object.
+    /// The patch cannot be applied.
     #[error("response.patch: {0}")]
     Patch(#[from] PatchObjectError),
-    /// A field is not as it must be.
+    /// Fields are invalid.
     #[error("response.{}", .0.join("; response."))]
     Fields(
-        /// All that is wrong, each with its field.
+        /// All problems, each with its field.
         Vec<String>,
     ),
 }
 
-/// How much of what a webhook says is repeated, in characters.
+/// Characters of a webhook's text that an error quotes.
 const LONGEST_MESSAGE: usize = 512;
 
 // === impl WebhookAnswerError ===
 
 impl WebhookAnswerError {
-    /// Whether the answer was lost on its way or is none at all: all that `failurePolicy: Ignore` is about. That a webhook says that it
-    /// failed, or patches what is not there, is never ignored.
+    /// Reports whether `failurePolicy: Ignore` applies: the response is invalid. A failure that the webhook
+    /// reports, or an invalid patch, is never ignored.
     pub fn is_ignorable(&self) -> bool {
         !matches!(self, Self::Failure { .. } | Self::Patch(_))
     }
@@ -91,11 +91,11 @@ impl WebhookAnswerError {
 // === impl Answer ===
 
 impl Answer {
-    /// Reads what a webhook says to the request `uid`, which asked `question`.
+    /// Parses the response to the request `uid` for `question`.
     ///
     /// # Errors
     ///
-    /// When that is no answer, or it says that it has none.
+    /// When the response is invalid or reports a failure.
     pub fn read_response(body: &[u8], uid: &str, question: Question<'_>) -> Result<Self, WebhookAnswerError> {
         let mut value = go_json::whole_value(body).map_err(DecodeError::Syntax)?;
         let mut wrong = Vec::new();
@@ -106,7 +106,7 @@ impl Answer {
         if response.uid != uid {
             return Err(WebhookAnswerError::OtherUid {
                 expected: uid.to_owned(),
-                found: said(&response.uid),
+                found: excerpt(&response.uid),
             });
         }
         if !response.successful {
@@ -115,7 +115,7 @@ impl Answer {
                 .ok_or(WebhookAnswerError::Missing("response.status"))?;
             return Err(WebhookAnswerError::Failure {
                 code: status.code,
-                message: said(&status.message),
+                message: excerpt(&status.message),
             });
         }
         if !wrong.is_empty() {
@@ -128,15 +128,15 @@ impl Answer {
 // === impl ResourceInterpreterContext ===
 
 impl ResourceInterpreterContext<'_> {
-    /// Whether it is what it should be, as far as it says.
+    /// Checks `apiVersion` and `kind` if they are present.
     pub(super) fn check_type(&self) -> Result<(), WebhookAnswerError> {
         let is_one_of = |found: &str, expected| found.is_empty() || found == expected;
         if is_one_of(&self.api_version, KARMADA_API_VERSION) && is_one_of(&self.kind, CONTEXT_KIND) {
             return Ok(());
         }
         Err(WebhookAnswerError::OtherType {
-            api_version: said(&self.api_version),
-            kind: said(&self.kind),
+            api_version: excerpt(&self.api_version),
+            kind: excerpt(&self.kind),
         })
     }
 }
@@ -144,12 +144,15 @@ impl ResourceInterpreterContext<'_> {
 // === impl ResourceInterpreterResponse ===
 
 impl ResourceInterpreterResponse {
-    /// Says an answer to a request. An object is said as a patch of the one that was sent, if it differs.
+    /// Creates the response to a request. An object is sent as a patch of the requested one, if it differs.
     ///
     /// # Errors
     ///
-    /// When it is the answer to another operation.
-    pub fn of(request: &ResourceInterpreterRequest<'_>, answer: Answer) -> Result<Self, OtherAnswerError> {
+    /// When the answer is for another operation.
+    pub fn from_answer(
+        request: &ResourceInterpreterRequest<'_>,
+        answer: Answer,
+    ) -> Result<Self, OtherAnswerError> {
         let mut response = Self {
             uid: request.uid.clone(),
             successful: true,
@@ -172,7 +175,7 @@ impl ResourceInterpreterResponse {
             }
             (Question::Component { .. }, Answer::Component(components)) => response.components = components,
             (Question::Status { .. }, Answer::Status(status)) => {
-                // Nothing would be taken for a field that was forgotten.
+                // An absent field could not be distinguished from a forgotten one.
                 response.raw_status = Some(status.unwrap_or_else(|| Value::Object(serde_json::Map::new())));
             }
             (Question::Health { .. }, Answer::Health(healthy)) => response.healthy = Some(healthy),
@@ -194,7 +197,7 @@ impl ResourceInterpreterResponse {
         Ok(response)
     }
 
-    /// Says why there is no answer.
+    /// Creates a response that reports a failure.
     pub fn failure(uid: impl Into<String>, code: u16, message: impl Into<String>) -> Self {
         Self {
             uid: uid.into(),
@@ -207,7 +210,7 @@ impl ResourceInterpreterResponse {
         }
     }
 
-    /// The answer to a question, where it says that it has one.
+    /// Returns the answer to a question from a successful response.
     fn answer(self, question: Question<'_>) -> Result<Answer, WebhookAnswerError> {
         let missing = WebhookAnswerError::Missing;
         match question {
@@ -238,14 +241,14 @@ impl ResourceInterpreterResponse {
             ([], Some(_)) => Err(WebhookAnswerError::Missing("response.patch")),
             (_, None) => Err(WebhookAnswerError::Missing("response.patchType")),
             (patch, Some(patch_type)) if patch_type == JSON_PATCH => {
-                Ok(Answer::Object(patched(object, patch)?))
+                Ok(Answer::Object(apply_json_patch(object, patch)?))
             }
-            (_, Some(patch_type)) => Err(WebhookAnswerError::OtherPatchType(said(&patch_type))),
+            (_, Some(patch_type)) => Err(WebhookAnswerError::OtherPatchType(excerpt(&patch_type))),
         }
     }
 }
 
-/// Dependencies that all name something.
+/// Returns dependencies after validating each.
 fn checked(dependencies: Vec<DependentObjectReference>) -> Result<Answer, WebhookAnswerError> {
     let wrong: Vec<_> = (0..)
         .zip(&dependencies)
@@ -260,7 +263,7 @@ fn checked(dependencies: Vec<DependentObjectReference>) -> Result<Answer, Webhoo
     }
 }
 
-/// Writes the amounts of all `replicaRequirements` in their canonical form.
+/// Rewrites the quantities in all `replicaRequirements` in their canonical form.
 fn canonical_quantities(context: &mut Value, wrong: &mut Vec<String>) {
     let Some(response) = context.get_mut("response").and_then(Value::as_object_mut) else {
         return;
@@ -280,7 +283,7 @@ fn canonical_quantities(context: &mut Value, wrong: &mut Vec<String>) {
     }
 }
 
-/// The beginning of what a webhook says, on one line.
-fn said(text: &str) -> String {
+/// Returns the beginning of a webhook's text as one line.
+fn excerpt(text: &str) -> String {
     shortened(tidied(text), LONGEST_MESSAGE)
 }

@@ -1,4 +1,4 @@
-//! What a webhook is asked.
+//! Rules: the operations and objects that a webhook answers.
 
 use serde_json::Value;
 use windlass_object::object;
@@ -6,13 +6,13 @@ use windlass_object::object;
 use super::RuleWithOperations;
 use crate::{Operation, customization::FieldProblems};
 
-/// Anything.
+/// Selects anything.
 pub(crate) const ANY: &str = "*";
 
-/// A rule, read.
+/// A parsed rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleMatcher {
-    /// None for any; so for the others.
+    /// `None` for any; the same applies to the other fields.
     operations: Option<Vec<Operation>>,
     api_groups: Option<Vec<String>>,
     api_versions: Option<Vec<String>>,
@@ -22,8 +22,8 @@ pub(crate) struct RuleMatcher {
 // === impl RuleMatcher ===
 
 impl RuleMatcher {
-    /// Reads a rule. What is not an operation is never asked.
-    pub(crate) fn of(rule: &RuleWithOperations) -> Self {
+    /// Parses a rule. Unknown operations are ignored.
+    pub(crate) fn from_rule(rule: &RuleWithOperations) -> Self {
         let names = |items: &[String]| (!items.iter().any(|item| item == ANY)).then(|| items.to_vec());
         let operations = names(&rule.operations);
         Self {
@@ -35,8 +35,9 @@ impl RuleMatcher {
         }
     }
 
-    /// Whether an operation on an object is asked. Group, version and kind are the object's own, letter by letter.
-    pub(crate) fn fits(&self, operation: Operation, object: &Value) -> bool {
+    /// Reports whether the rule selects an operation and object. Group, version and kind are compared
+    /// exactly.
+    pub(crate) fn matches(&self, operation: Operation, object: &Value) -> bool {
         let (Some(api_version), Some(kind)) =
             (object::text(object, "/apiVersion"), object::text(object, "/kind"))
         else {
@@ -59,7 +60,7 @@ impl RuleMatcher {
         operations.is_none_or(|operations| operations.contains(&operation))
     }
 
-    /// Whether both are for some object, whatever is asked about it.
+    /// Reports whether both rules can select the same object.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let meet = |own: &Option<Vec<String>>, others: &Option<Vec<String>>| match (own, others) {
             (Some(own), Some(others)) => own.iter().any(|item| others.contains(item)),
@@ -75,36 +76,36 @@ impl RuleMatcher {
 // === impl RuleWithOperations ===
 
 impl RuleWithOperations {
-    /// Notes what speaks against a rule (`validateRule` of Karmada's `pkg/webhook/configuration`).
+    /// Validates a rule (`validateRule` of Karmada's `pkg/webhook/configuration`).
     pub(super) fn check(&self, problems: &mut FieldProblems) {
-        alone(problems, "operations", &self.operations);
+        check_list(problems, "operations", &self.operations);
         for (index, name) in self.operations.iter().enumerate() {
             if name != ANY && operation(name).is_none() {
                 let known = Operation::ALL.map(Operation::name).join(", ");
                 let message = format!("{name:?} is not an operation; use {ANY} or some of {known}");
-                problems.note(format_args!("operations[{index}]"), message);
+                problems.add(format_args!("operations[{index}]"), message);
             }
         }
-        alone(problems, "apiGroups", &self.api_groups);
+        check_list(problems, "apiGroups", &self.api_groups);
         for (field, items) in [("apiVersions", &self.api_versions), ("kinds", &self.kinds)] {
-            alone(problems, field, items);
+            check_list(problems, field, items);
             for (index, _) in items.iter().enumerate().filter(|(_, item)| item.is_empty()) {
-                problems.note(format_args!("{field}[{index}]"), "must not be empty");
+                problems.add(format_args!("{field}[{index}]"), "must not be empty");
             }
         }
     }
 }
 
-/// A list must have something, and nothing beside `*`.
-fn alone(problems: &mut FieldProblems, field: &str, items: &[String]) {
+/// Checks that a list is not empty, and that `*` is its only item.
+fn check_list(problems: &mut FieldProblems, field: &str, items: &[String]) {
     if items.is_empty() {
-        problems.note(field, format_args!("must not be empty; {ANY} is for any"));
+        problems.add(field, format_args!("must not be empty; use {ANY} for any"));
     } else if items.len() > 1 && items.iter().any(|item| item == ANY) {
-        problems.note(field, format_args!("must have nothing beside {ANY}"));
+        problems.add(field, format_args!("must not have other items besides {ANY}"));
     }
 }
 
-/// An operation by its name, letter by letter, or by the one that Karmada's proposal had for it.
+/// Parses an operation by its exact name, or by the one in Karmada's proposal.
 fn operation(name: &str) -> Option<Operation> {
     serde_json::from_value(name.into()).ok()
 }

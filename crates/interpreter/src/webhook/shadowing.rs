@@ -1,31 +1,31 @@
-//! Which webhooks are not asked, since another one counts more.
+//! Webhooks that are not called because another one has precedence.
 
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
 };
 
-use super::{read::SharedWebhook, rule::RuleMatcher};
+use super::{rule::RuleMatcher, webhook_configuration::SharedWebhook};
 use crate::Operation;
 
-/// A webhook that is not asked about some objects that its rules are for, or only where another one's failure is ignored.
+/// A webhook that is not called for some objects of its rules, or only if another one's failure is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowedWebhook {
-    /// Which, by its name.
+    /// The name of the webhook.
     pub webhook: String,
-    /// By whom: `<configuration>/<webhook>`.
+    /// The webhook that is called: `<configuration>/<webhook>`.
     pub by: String,
-    /// What it is not asked.
+    /// The affected operations.
     pub operations: Vec<Operation>,
 }
 
-/// Webhooks, added in the order in which they count.
+/// Webhooks, added in the order of precedence.
 #[derive(Default)]
 pub(super) struct Shadowing<'a> {
     by_operation: BTreeMap<Operation, EarlierRules<'a>>,
 }
 
-/// The rules for one operation of webhooks that were added.
+/// The rules of added webhooks for one operation.
 #[derive(Default)]
 struct EarlierRules<'a> {
     all: Vec<EarlierRule<'a>>,
@@ -35,7 +35,7 @@ struct EarlierRules<'a> {
 
 #[derive(Clone, Copy)]
 struct EarlierRule<'a> {
-    /// Among all.
+    /// The position among all rules.
     place: usize,
     webhook: &'a SharedWebhook,
     rule: &'a RuleMatcher,
@@ -43,7 +43,7 @@ struct EarlierRule<'a> {
 
 // === impl ShadowedWebhook ===
 
-/// For people.
+/// Formats a log message.
 impl fmt::Display for ShadowedWebhook {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operations: Vec<_> = self.operations.iter().map(|operation| operation.name()).collect();
@@ -51,7 +51,7 @@ impl fmt::Display for ShadowedWebhook {
         let Self { webhook, by, .. } = self;
         write!(
             formatter,
-            "webhook {webhook} is not asked {operations} of objects that webhook {by} is asked about"
+            "webhook {webhook} is not called for {operations} of objects that webhook {by} also selects"
         )
     }
 }
@@ -59,7 +59,7 @@ impl fmt::Display for ShadowedWebhook {
 // === impl Shadowing ===
 
 impl<'a> Shadowing<'a> {
-    /// What is shadowed of a webhook by those that were added before, which count more: of each operation by the first.
+    /// Adds a webhook; returns the earlier webhooks that shadow it, for each operation the first one.
     pub(super) fn add(&mut self, webhook: &'a SharedWebhook) -> Vec<ShadowedWebhook> {
         let mut shadowed: Vec<ShadowedWebhook> = Vec::new();
         for operation in Operation::ALL {
@@ -86,7 +86,7 @@ impl<'a> Shadowing<'a> {
 // === impl EarlierRules ===
 
 impl<'a> EarlierRules<'a> {
-    /// The first webhook with a rule that overlaps one of these. Only rules are compared that have a kind in common.
+    /// Returns the first webhook with an overlapping rule. Only rules for a common kind are compared.
     fn first_that_overlaps(&self, own: &[&RuleMatcher]) -> Option<&'a SharedWebhook> {
         let first = |earlier: &'_ [EarlierRule<'a>], own: &RuleMatcher| {
             let overlapping = earlier.iter().find(|earlier| earlier.rule.overlaps(own));

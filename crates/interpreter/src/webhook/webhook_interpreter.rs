@@ -1,4 +1,4 @@
-//! A webhook that is asked.
+//! A webhook as an interpreter.
 
 use std::sync::Arc;
 
@@ -8,38 +8,38 @@ use thiserror::Error;
 use super::{
     InterpreterFailurePolicy, InterpreterService, ResourceInterpreterContext, ResourceInterpreterRequest,
     WebhookAnswerError, WebhookCallError, WebhookCaller, WebhookRequestError,
-    read::{CONFIGURATION_KIND, SharedWebhook},
+    webhook_configuration::{CONFIGURATION_KIND, SharedWebhook},
 };
 use crate::{
     Answer, Interpreter, Question,
     customization::CustomizationProblem,
-    interpreter::{InterpreterFailure, Interpreting},
+    interpreter::{AnswerFuture, InterpreterFailure},
 };
 
 /// Why a webhook has no answer.
 #[derive(Debug, Error)]
 pub enum WebhookError {
-    /// Nobody knows yet which webhooks there are.
+    /// The webhook configurations are not listed yet.
     #[error("waiting for the first list of {CONFIGURATION_KIND}s")]
     NotListed,
-    /// It cannot be called by what its configuration says.
+    /// The configuration of the webhook is invalid.
     #[error("cannot be called: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Configuration(
-        /// All that is wrong.
+        /// All problems.
         Vec<CustomizationProblem>,
     ),
     /// The question cannot be sent.
     #[error(transparent)]
     Request(#[from] WebhookRequestError),
-    /// It says nothing.
+    /// The call failed.
     #[error(transparent)]
     Call(#[from] WebhookCallError),
-    /// What it says is not an answer.
+    /// The response is invalid or reports a failure.
     #[error(transparent)]
     Answer(#[from] WebhookAnswerError),
 }
 
-/// Stands for webhooks that are not known yet.
+/// Stands for webhooks that are not listed yet: every question fails.
 pub(super) struct UnlistedWebhooks;
 
 /// Asks one webhook.
@@ -47,15 +47,15 @@ pub(super) struct UnlistedWebhooks;
 pub struct WebhookInterpreter {
     pub(super) webhook: SharedWebhook,
     pub(super) revision: u64,
-    pub(super) reading: u64,
+    pub(super) full_revision: u64,
     pub(super) caller: Arc<dyn WebhookCaller>,
 }
 
 // === impl WebhookError ===
 
 impl WebhookError {
-    /// Whether the call failed rather than what was asked: all that `failurePolicy: Ignore` is about. That somebody has made a mistake,
-    /// or that the webhook says it failed, is never ignored.
+    /// Reports whether `failurePolicy: Ignore` applies: the call failed or its response is invalid.
+    /// Configuration errors and failures that the webhook reports are never ignored.
     pub fn is_ignorable(&self) -> bool {
         match self {
             Self::NotListed | Self::Configuration(_) | Self::Request(_) => false,
@@ -72,7 +72,7 @@ impl Interpreter for UnlistedWebhooks {
         "Webhooks".to_owned()
     }
 
-    fn interpret<'a>(&'a self, _: Question<'a>) -> Interpreting<'a> {
+    fn interpret<'a>(&'a self, _: Question<'a>) -> AnswerFuture<'a> {
         Box::pin(async { Err(WebhookError::NotListed.into()) })
     }
 }
@@ -80,7 +80,7 @@ impl Interpreter for UnlistedWebhooks {
 // === impl WebhookInterpreter ===
 
 impl WebhookInterpreter {
-    /// `<configuration>/<webhook>`, which tells it from all others of a cluster.
+    /// The unique ID in the cluster, `<configuration>/<webhook>`.
     pub fn uid(&self) -> &str {
         &self.webhook.uid
     }
@@ -90,18 +90,19 @@ impl WebhookInterpreter {
         &self.webhook.configuration
     }
 
-    /// As long as this is the same, what it answered to a question may be taken for what it would answer to the same one again: nothing
-    /// of its configuration has changed but whom it trusts.
+    /// As long as this is unchanged, previous answers of the webhook may be reused: its configuration is the
+    /// same except for trust bundles.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// As long as this is the same, a call that failed may be expected to fail again: nothing of its configuration has changed at all.
-    pub fn reading(&self) -> u64 {
-        self.reading
+    /// As long as this is unchanged, a call that failed is expected to fail again: its configuration is the
+    /// same.
+    pub fn full_revision(&self) -> u64 {
+        self.full_revision
     }
 
-    /// The Service that it is called by, if it is one.
+    /// The Service that is called, if it is not a URL.
     pub fn service(&self) -> Option<&InterpreterService> {
         self.webhook.service.as_ref()
     }
@@ -110,8 +111,8 @@ impl WebhookInterpreter {
         let call = self.webhook.called.as_ref();
         let call = call.map_err(|problems| WebhookError::Configuration(problems.clone()))?;
         let uid = self.caller.uid();
-        let request = ResourceInterpreterRequest::of(question, uid.as_str())?;
-        let context = ResourceInterpreterContext::of_request(request);
+        let request = ResourceInterpreterRequest::from_question(question, uid.as_str())?;
+        let context = ResourceInterpreterContext::from_request(request);
         let body = serde_json::to_vec(&context).map_err(WebhookRequestError::Write)?;
         let said = self
             .caller
@@ -136,15 +137,15 @@ impl Interpreter for WebhookInterpreter {
         )
     }
 
-    fn gives_way(&self, failure: &InterpreterFailure) -> bool {
+    fn can_be_skipped(&self, failure: &InterpreterFailure) -> bool {
         let is_ignored = self.is_ignored(failure);
         if is_ignored {
-            self.caller.ignored(&self.webhook.uid, &**failure);
+            self.caller.on_ignored(&self.webhook.uid, &**failure);
         }
         is_ignored
     }
 
-    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+    fn interpret<'a>(&'a self, question: Question<'a>) -> AnswerFuture<'a> {
         Box::pin(async move { Ok(self.ask(question).await?) })
     }
 }

@@ -1,4 +1,4 @@
-//! All webhooks of a cluster, and who of them answers.
+//! All webhooks of a cluster, and the selection of those for an object.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -15,8 +15,8 @@ use windlass_object::object;
 
 use super::{
     ShadowedWebhook, WebhookCaller, WebhookInterpreter,
-    read::{SharedWebhook, WebhookConfiguration},
     shadowing::Shadowing,
+    webhook_configuration::{SharedWebhook, WebhookConfiguration},
     webhook_interpreter::UnlistedWebhooks,
 };
 use crate::{
@@ -24,62 +24,62 @@ use crate::{
     customization::{CustomizationProblem, FieldProblems},
 };
 
-/// Webhooks, read once.
+/// Parsed webhooks.
 ///
 /// # Guarantees
 ///
-/// - Until they are given for the first time, every question fails: nobody knows yet whether it is for one of them.
-/// - All change at once: nobody sees some of the old ones and some of the new.
-/// - Webhooks of an object that cannot be used as it is now answer as they did when it last could, until it is gone.
-/// - Where it never could, a webhook that cannot be called is asked all the same, and fails: what somebody has said about a kind is not
-///   silently replaced by what is usual.
-/// - Who answers does not depend on the order in which objects are given. Those count more whose `<configuration>/<webhook>` is less.
+/// - Until the first list, every question fails, because a webhook might select its object.
+/// - All webhooks are replaced atomically.
+/// - If a configuration becomes invalid, its previous webhooks stay in use, until it is deleted.
+/// - If a configuration was never valid, questions to webhooks that cannot be called fail: they are not answered silently by an interpreter
+///   with lower precedence.
+/// - The selection does not depend on the order of the objects. The webhook whose `<configuration>/<webhook>` sorts first has precedence.
 pub struct Webhooks {
     caller: Arc<dyn WebhookCaller>,
-    /// None until they are given.
+    /// `None` until the first list.
     set: RwLock<Option<Arc<WebhookSet>>>,
-    /// How many objects were read.
+    /// The number of configurations that were read.
     read: AtomicU64,
 }
 
-/// What has become of an object.
+/// The state of a webhook configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookConfigurationState {
-    /// Whether its webhooks are asked.
+    /// Whether its webhooks are in use.
     pub usage: WebhookUsage,
-    /// Those of them that others are asked instead of.
+    /// Its webhooks that others shadow.
     pub shadowed: Vec<ShadowedWebhook>,
 }
 
-/// Whether the webhooks of an object are asked.
+/// Whether the webhooks of a configuration are in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookUsage {
-    /// They are, as it says.
+    /// The current webhooks are in use.
     Used,
-    /// They are asked as it said before, for these reasons.
+    /// The previous webhooks are in use, because the current ones are invalid for these reasons.
     Kept(Vec<CustomizationProblem>),
-    /// Those that something is wrong with fail when they are asked, for these reasons; the others answer.
+    /// Questions to invalid webhooks fail for these reasons; the others answer.
     Failing(Vec<CustomizationProblem>),
-    /// None is, for these reasons.
+    /// No webhook is in use, because the configuration is invalid for these reasons.
     Unusable(Vec<CustomizationProblem>),
 }
 
 #[derive(Default)]
 struct WebhookSet {
     known: BTreeMap<String, KnownConfiguration>,
-    /// By the kinds that a rule of theirs is for, in the order in which they count.
+    /// By the kinds of their rules, in the order of precedence.
     by_kind: HashMap<String, Vec<SharedWebhook>>,
-    /// Those with a rule for any kind, in that order.
+    /// Those with a rule for any kind, in the order of precedence.
     any_kind: Vec<SharedWebhook>,
 }
 
 #[derive(Clone)]
 struct KnownConfiguration {
-    /// What they were read of.
+    /// The source object.
     written: Value,
-    /// Which reading that was.
-    reading: u64,
-    /// The first reading of the same, whatever is trusted.
+    /// The value of [`WebhookInterpreter::full_revision`].
+    full_revision: u64,
+    /// The value of [`WebhookInterpreter::revision`].
     revision: u64,
     webhooks: Vec<SharedWebhook>,
     problems: Vec<CustomizationProblem>,
@@ -88,7 +88,7 @@ struct KnownConfiguration {
 // === impl Webhooks ===
 
 impl Webhooks {
-    /// Not given yet; `caller` will call them.
+    /// Creates an empty, unlisted set; `caller` calls the webhooks.
     pub fn new(caller: Arc<dyn WebhookCaller>) -> Self {
         Self {
             caller,
@@ -97,15 +97,16 @@ impl Webhooks {
         }
     }
 
-    /// Those that are asked an operation of an object, the one that counts most first; `None` until they are given.
-    pub fn asked(&self, operation: Operation, object: &Value) -> Option<Vec<WebhookInterpreter>> {
+    /// Returns the webhooks that select an operation and object, in the order of precedence; `None` until the
+    /// first list.
+    pub fn matching(&self, operation: Operation, object: &Value) -> Option<Vec<WebhookInterpreter>> {
         let set = self.set.read().clone()?;
         let found = set.candidates(operation, object).into_iter();
         let interpreters = found.map(|webhook| {
             let known = set.known.get(&webhook.configuration);
             WebhookInterpreter {
                 revision: known.map_or(0, |known| known.revision),
-                reading: known.map_or(0, |known| known.reading),
+                full_revision: known.map_or(0, |known| known.full_revision),
                 webhook,
                 caller: self.caller.clone(),
             }
@@ -113,16 +114,16 @@ impl Webhooks {
         Some(interpreters.collect())
     }
 
-    /// Takes ResourceInterpreterWebhookConfigurations in place of those that were there, and tells what has become of each, in their
-    /// order.
+    /// Replaces all ResourceInterpreterWebhookConfigurations; returns the state of each, in the order of the
+    /// objects.
     pub fn replace(&self, objects: &[Value]) -> Vec<WebhookConfigurationState> {
         let old = self.set.read().clone().unwrap_or_default();
         let mut known = BTreeMap::new();
         let usages: Vec<_> = objects
             .iter()
             .map(|object| {
-                let reading = self.read.fetch_add(1, Ordering::Relaxed);
-                take_in(object, reading, &old, &mut known)
+                let full_revision = self.read.fetch_add(1, Ordering::Relaxed);
+                add(object, full_revision, &old, &mut known)
             })
             .collect();
         let new = WebhookSet::new(known);
@@ -132,7 +133,7 @@ impl Webhooks {
             shadowed: name.and_then(|name| shadowed.remove(&name)).unwrap_or_default(),
         });
         let states = states.collect();
-        // The old one is dropped when nobody waits for the lock.
+        // Drops the old set after the lock is released.
         let old = self.set.write().replace(Arc::new(new));
         drop(old);
         states
@@ -141,7 +142,7 @@ impl Webhooks {
 
 impl InterpreterSource for Webhooks {
     fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
-        let Some(asked) = self.asked(operation, object) else {
+        let Some(asked) = self.matching(operation, object) else {
             return vec![Arc::new(UnlistedWebhooks)];
         };
         let interpreters = asked.into_iter();
@@ -160,10 +161,11 @@ impl fmt::Debug for Webhooks {
     }
 }
 
-/// Adds an object to what is known, or what it was before. `reading` is what this one is told by.
-fn take_in(
+/// Adds a configuration, or its previous version if it is invalid. `full_revision` identifies the current
+/// version.
+fn add(
     object: &Value,
-    reading: u64,
+    full_revision: u64,
     old: &WebhookSet,
     known: &mut BTreeMap<String, KnownConfiguration>,
 ) -> (Option<String>, WebhookUsage) {
@@ -173,7 +175,7 @@ fn take_in(
     };
     if known.contains_key(&name) {
         let mut problems = FieldProblems::default();
-        problems.note("metadata.name", format_args!("duplicate {name:?}"));
+        problems.add("metadata.name", format_args!("duplicate {name:?}"));
         return (None, WebhookUsage::Unusable(problems.into_problems()));
     }
     let written = object.get("webhooks").unwrap_or(&Value::Null);
@@ -187,9 +189,9 @@ fn take_in(
         return (Some(name), usage);
     }
     let same = before.filter(|before| without_trust(&before.written) == without_trust(written));
-    let revision = same.map_or(reading, |before| before.revision);
+    let revision = same.map_or(full_revision, |before| before.revision);
     let WebhookConfiguration { webhooks, problems } = WebhookConfiguration::read(&name, object);
-    // What never answered is not worth keeping.
+    // A configuration that was never valid is not kept.
     let before = before.filter(|before| before.problems.is_empty() && !problems.is_empty());
     if let Some(before) = before {
         known.insert(name.clone(), before.clone());
@@ -201,7 +203,7 @@ fn take_in(
     };
     let read = KnownConfiguration {
         written: written.clone(),
-        reading,
+        full_revision,
         revision,
         webhooks: webhooks.into_iter().map(Arc::new).collect(),
         problems,
@@ -210,7 +212,7 @@ fn take_in(
     (Some(name), usage)
 }
 
-/// Webhooks as they are written, without what tells whom to trust: that changes while they stay the same.
+/// Returns the webhooks without trust bundles, whose changes do not change answers.
 fn without_trust(written: &Value) -> Value {
     let mut written = written.clone();
     for webhook in written.as_array_mut().into_iter().flatten() {
@@ -231,7 +233,7 @@ impl WebhookSet {
         webhooks.sort_by(|left, right| left.uid.cmp(&right.uid));
         for webhook in webhooks {
             let kinds = webhook.rules.iter().map(|rule| rule.kinds.clone());
-            // None as soon as one is for any kind.
+            // `None` if any rule is for all kinds.
             match kinds.collect::<Option<Vec<_>>>() {
                 None => any_kind.push(webhook.clone()),
                 Some(kinds) => {
@@ -248,17 +250,18 @@ impl WebhookSet {
         }
     }
 
-    /// Those that are asked an operation of an object, the one that counts most first.
+    /// Returns the webhooks that select an operation and object, in the order of precedence.
     fn candidates(&self, operation: Operation, object: &Value) -> Vec<SharedWebhook> {
         let of_kind = object::text(object, "/kind").and_then(|kind| self.by_kind.get(kind));
         let all = of_kind.into_iter().flatten().chain(&self.any_kind);
-        let fits = |webhook: &&SharedWebhook| webhook.rules.iter().any(|rule| rule.fits(operation, object));
+        let fits =
+            |webhook: &&SharedWebhook| webhook.rules.iter().any(|rule| rule.matches(operation, object));
         let mut candidates: Vec<_> = all.filter(fits).cloned().collect();
         candidates.sort_by(|left, right| left.uid.cmp(&right.uid));
         candidates
     }
 
-    /// Those that others are asked instead of, by the name of their object.
+    /// Returns the shadowed webhooks by the name of their configuration.
     fn shadowed(&self) -> HashMap<String, Vec<ShadowedWebhook>> {
         let mut webhooks: Vec<_> = self.known.values().flat_map(|known| &known.webhooks).collect();
         webhooks.sort_by(|left, right| left.uid.cmp(&right.uid));

@@ -1,4 +1,4 @@
-//! All operations over TLS, by the name and under the trust that the configuration gives.
+//! All operations over TLS, with the server name and trust bundle of the configuration.
 
 use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 
@@ -17,7 +17,7 @@ use test_authority::TestAuthority;
 
 use crate::served::{Served, ask, health, replace, webhook, workload};
 
-/// The example of Karmada (`examples/customresourceinterpreter`), and what it does not have.
+/// Karmada's example (`examples/customresourceinterpreter`), extended by the other operations.
 fn example() -> InterpreterServer {
     InterpreterServer::new()
         .handle("/interpreter-workload", &Operation::ALL, async |request, _| {
@@ -97,7 +97,7 @@ async fn every_operation_is_answered_over_tls() {
 }
 
 #[tokio::test]
-async fn who_is_trusted_is_said_by_the_bundle() {
+async fn the_ca_bundle_verifies_the_server() {
     let [authority, other] = ["first", "second"].map(TestAuthority::new);
     let server = Served::start(&authority, example()).await;
     let path = "/interpreter-workload";
@@ -106,7 +106,7 @@ async fn who_is_trusted_is_said_by_the_bundle() {
         (authority.pem(), true),
         (both, true),
         (other.pem(), false),
-        // Whom the system trusts, which is not our authority.
+        // The system's root certificates do not include our CA.
         (String::new(), false),
     ] {
         let said = health(&server.interpreter(&bundle, path)).await;
@@ -115,7 +115,7 @@ async fn who_is_trusted_is_said_by_the_bundle() {
             assert!(error.starts_with("cannot connect: "), "{error}");
         }
     }
-    // By another name than that of its certificate, Service or URL.
+    // A Service or URL with a name that is not in the certificate.
     let webhooks = server.webhooks();
     let mut hook = webhook("a.example.com", &authority.pem(), path);
     for client_config in [
@@ -139,7 +139,7 @@ async fn who_is_trusted_is_said_by_the_bundle() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_for_all_paths_of_a_server_and_one_bundle() {
+async fn one_connection_serves_all_paths_of_a_server_and_bundle() {
     let authority = TestAuthority::new("first");
     let seen = Arc::new(Mutex::new(BTreeSet::<SocketAddr>::new()));
     let mut server = InterpreterServer::new();
@@ -164,7 +164,7 @@ async fn a_connection_is_used_for_all_paths_of_a_server_and_one_bundle() {
         assert_eq!(health(&interpreter).await, Ok(true));
     }
     assert_eq!(seen.lock().len(), 1);
-    // Another bundle is another trust, whatever it trusts.
+    // A different trust bundle gets its own connection.
     let another = format!("{bundle}{}", TestAuthority::new("second").pem());
     replace(&webhooks, &[webhook("a.example.com", &another, "/a")]);
     assert_eq!(health(&interpreter).await, Ok(true));
@@ -172,7 +172,7 @@ async fn a_connection_is_used_for_all_paths_of_a_server_and_one_bundle() {
 }
 
 #[tokio::test]
-async fn customizations_are_served_to_whoever_asks() {
+async fn customizations_are_served_as_a_webhook() {
     let authority = TestAuthority::new("first");
     let customizations = interpreter::customization::Customizations::default();
     customizations.replace(&[json!({
@@ -185,19 +185,19 @@ async fn customizations_are_served_to_whoever_asks() {
     })]);
     let served = ResourceInterpreter::new(vec![Arc::new(customizations)]);
     let server = InterpreterServer::new()
-        .handle_by("/", &Operation::ALL, served)
+        .handle_with("/", &Operation::ALL, served)
         .unwrap();
     let server = Served::start(&authority, server).await;
     let interpreter = server.interpreter(&authority.pem(), "/");
     assert_eq!(interpreter.replicas(&workload()).await.unwrap().unwrap().0, 2);
     assert_eq!(
         health(&interpreter).await.unwrap_err(),
-        "the webhook failed with status 500: nobody answers InterpretHealth of Workload"
+        "the webhook failed with status 500: no interpreter answers InterpretHealth of Workload"
     );
 }
 
 #[tokio::test]
-async fn what_is_sent_is_what_karmada_sends() {
+async fn the_http_request_is_that_of_karmada() {
     type Sent = (Method, Uri, HeaderMap, Value);
     let authority = TestAuthority::new("first");
     let sent = Arc::new(Mutex::new(Vec::<Sent>::new()));

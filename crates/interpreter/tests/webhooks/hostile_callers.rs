@@ -1,4 +1,4 @@
-//! Callers that do what they should not, and handlers that fail.
+//! Misbehaving callers and failing handlers.
 
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -17,7 +17,7 @@ fn server() -> InterpreterServer {
             "/",
             &[Operation::InterpretHealth],
             async |request, _| match request.name.as_str() {
-                "panics" => panic!("as it was asked to"),
+                "panics" => panic!("on request"),
                 "hangs" => std::future::pending().await,
                 "fails" => Err("no database"),
                 "other" => Ok(Answer::Component(vec![])),
@@ -27,7 +27,7 @@ fn server() -> InterpreterServer {
         .unwrap()
 }
 
-async fn said(response: Response<Full<Bytes>>) -> (u16, String) {
+async fn read_response(response: Response<Full<Bytes>>) -> (u16, String) {
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
     (parts.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
@@ -38,7 +38,7 @@ fn post(path: &str, content_type: &str, body: impl Into<Bytes>) -> Request<Full<
     request.body(Full::new(body.into())).unwrap()
 }
 
-fn asked(name: &str, operation: &str) -> Value {
+fn request_json(name: &str, operation: &str) -> Value {
     json!({"request": {
         "uid": "u1", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "name": name,
         "operation": operation, "object": {"kind": "Pod"},
@@ -46,7 +46,7 @@ fn asked(name: &str, operation: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_by_the_status_of_http() {
+async fn an_invalid_request_gets_an_http_error() {
     let server = server();
     let mut get = post("/", "application/json", "");
     *get.method_mut() = Method::GET;
@@ -84,12 +84,12 @@ async fn what_is_no_request_is_refused_by_the_status_of_http() {
             post(
                 "/?timeout=50ms",
                 "application/json",
-                asked("hangs", "InterpretHealth").to_string(),
+                request_json("hangs", "InterpretHealth").to_string(),
             ),
             (504, "timed out"),
         ),
     ] {
-        let (status, body) = said(server.answer(request).await).await;
+        let (status, body) = read_response(server.answer(request).await).await;
         assert_eq!((status, body.as_str()), expected);
     }
 }
@@ -97,20 +97,24 @@ async fn what_is_no_request_is_refused_by_the_status_of_http() {
 #[tokio::test]
 async fn every_response_has_the_uid_of_its_request() {
     let server = server();
-    let mut other_type = asked("a", "InterpretHealth");
+    let mut other_type = request_json("a", "InterpretHealth");
     other_type["kind"] = "AdmissionReview".into();
     other_type["apiVersion"] = "admission.k8s.io/v1".into();
     for (request, code, message) in [
-        (asked("panics", "InterpretHealth"), 500, "the handler panicked"),
-        (asked("fails", "InterpretHealth"), 500, "no database"),
         (
-            asked("other", "InterpretHealth"),
+            request_json("panics", "InterpretHealth"),
             500,
-            "the answer is not one to InterpretHealth",
+            "the handler panicked",
         ),
-        (asked("a", "Retain"), 404, "Retain is not answered at /"),
+        (request_json("fails", "InterpretHealth"), 500, "no database"),
         (
-            asked("a", "Prune"),
+            request_json("other", "InterpretHealth"),
+            500,
+            "the answer is not one for InterpretHealth",
+        ),
+        (request_json("a", "Retain"), 404, "no handler for Retain at /"),
+        (
+            request_json("a", "Prune"),
             400,
             "request.operation: unknown variant `Prune`, ",
         ),
@@ -118,11 +122,11 @@ async fn every_response_has_the_uid_of_its_request() {
         (
             other_type,
             400,
-            "it says a \"AdmissionReview\" of \"admission.k8s.io/v1\", not a ",
+            "the response is a \"AdmissionReview\" of \"admission.k8s.io/v1\", not a ",
         ),
     ] {
         let request = post("/", "application/json; charset=utf-8", request.to_string());
-        let (status, body) = said(server.answer(request).await).await;
+        let (status, body) = read_response(server.answer(request).await).await;
         assert_eq!(status, 200);
         let response: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(response["kind"], "ResourceInterpreterContext");
@@ -138,16 +142,16 @@ async fn every_response_has_the_uid_of_its_request() {
     let request = post(
         "/",
         "application/json",
-        asked("a", "InterpretHealthy").to_string(),
+        request_json("a", "InterpretHealthy").to_string(),
     );
-    let (_, body) = said(server.answer(request).await).await;
+    let (_, body) = read_response(server.answer(request).await).await;
     let response: Value = serde_json::from_str(&body).unwrap();
     let expected = json!({"uid": "u1", "successful": true, "status": {"code": 200}, "healthy": true});
     assert_eq!(response["response"], expected);
 }
 
 #[tokio::test]
-async fn a_handler_is_asked_directly() {
+async fn a_handler_can_be_called_directly() {
     let server = server();
     let mut object = workload();
     for (name, expected) in [
@@ -156,7 +160,7 @@ async fn a_handler_is_asked_directly() {
     ] {
         object["metadata"]["name"] = name.into();
         let asked = server
-            .ask_directly("/", Question::Health { object: &object })
+            .call_directly("/", Question::Health { object: &object })
             .await;
         assert_eq!(
             asked.map_err(|error| error.to_string()),
@@ -164,7 +168,7 @@ async fn a_handler_is_asked_directly() {
         );
     }
     let asked = server
-        .ask_directly("/none", Question::Health { object: &object })
+        .call_directly("/none", Question::Health { object: &object })
         .await;
     assert_eq!(
         asked.unwrap_err().to_string(),
@@ -173,7 +177,7 @@ async fn a_handler_is_asked_directly() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused() {
+fn invalid_handlers_are_rejected() {
     let answers = |path: &str, operations: &[Operation]| {
         server().handle(path, operations, async |_, _| {
             Ok::<_, String>(Answer::Health(true))

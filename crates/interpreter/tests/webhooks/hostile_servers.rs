@@ -1,4 +1,4 @@
-//! Servers that do what they should not.
+//! Misbehaving servers.
 
 use std::{
     convert::Infallible,
@@ -27,7 +27,7 @@ fn whole(status: StatusCode, body: impl Into<Bytes>) -> RawResponse {
     response
 }
 
-/// A response to whatever is asked.
+/// A valid response to any request.
 async fn healthy(request: http::Request<hyper::body::Incoming>) -> RawResponse {
     let body = request.into_body().collect().await.unwrap().to_bytes();
     let request: Value = serde_json::from_slice(&body).unwrap();
@@ -39,7 +39,7 @@ async fn healthy(request: http::Request<hyper::body::Incoming>) -> RawResponse {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_told_and_not_read_for_ever() {
+async fn an_invalid_answer_is_an_error_in_time() {
     let authority = TestAuthority::new("first");
     let server = Served::start_raw(&authority, async |request| match request.uri().path() {
         "/redirect" => {
@@ -71,7 +71,7 @@ async fn what_is_no_answer_is_told_and_not_read_for_ever() {
         ("/no-content", "HTTP 204 No Content"),
         (
             "/page",
-            "cannot read what it says: is not JSON: expected value at line 1 column 1",
+            "cannot decode the response: is not JSON: expected value at line 1 column 1",
         ),
         ("/silent", "no answer within 1.0s"),
         ("/drip", "no answer within 1.0s"),
@@ -88,7 +88,7 @@ async fn what_is_no_answer_is_told_and_not_read_for_ever() {
 }
 
 #[tokio::test]
-async fn a_server_may_put_a_call_off_but_not_beyond_its_time() {
+async fn a_server_may_postpone_a_call_within_its_timeout() {
     let authority = TestAuthority::new("first");
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();
@@ -128,7 +128,7 @@ async fn a_server_may_put_a_call_off_but_not_beyond_its_time() {
 }
 
 #[tokio::test]
-async fn a_connection_that_ends_is_made_again() {
+async fn a_closed_connection_is_reopened() {
     let authority = TestAuthority::new("first");
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = asked.clone();

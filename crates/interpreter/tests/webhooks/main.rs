@@ -1,10 +1,10 @@
-//! Webhooks that are called over TLS, and those who serve them.
+//! Webhooks over TLS: clients and servers.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed test is what they are for"
+    reason = "panics are how tests fail"
 )]
 
 mod calls;

@@ -1,4 +1,4 @@
-//! Certificates and authorities, which are replaced while questions are asked.
+//! Replacing certificates and CAs during questions.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::served::{PERIOD, Served, ask, health, issue, replace, webhook};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_question_fails_while_ca_and_leaf_are_replaced() {
+async fn questions_succeed_during_a_rotation() {
     let [first, second] = ["first", "second"].map(TestAuthority::new);
     let answers = InterpreterServer::new()
         .handle("/", &[Operation::InterpretHealth], async |_, _| {

@@ -1,4 +1,4 @@
-//! A server on loopback, and who asks it.
+//! A server on the loopback interface and clients for it.
 
 use std::{
     convert::Infallible,
@@ -34,10 +34,10 @@ use test_authority::TestAuthority;
 use tokio::{net::TcpListener, task::JoinHandle};
 use tower::service_fn;
 
-/// How often the server reads its files.
+/// How often the server reloads its files.
 pub(crate) const PERIOD: Duration = Duration::from_millis(10);
 
-/// The name by which the server is called.
+/// The name of the server.
 pub(crate) const NAME: &str = "webhook.system.svc";
 
 pub(crate) struct Served {
@@ -46,20 +46,20 @@ pub(crate) struct Served {
     task: JoinHandle<()>,
 }
 
-/// Where every server is.
-struct At(SocketAddr);
+/// Resolves every name to one address.
+struct FixedAddress(SocketAddr);
 
 pub(crate) type RawResponse = http::Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 // === impl Served ===
 
 impl Served {
-    /// A server of handlers with a certificate of `authority`.
+    /// Starts a server of handlers with a certificate of `authority`.
     pub(crate) async fn start(authority: &TestAuthority, server: InterpreterServer) -> Self {
         Self::start_service(authority, server).await
     }
 
-    /// A server that answers as it likes.
+    /// Starts a server with custom responses.
     pub(crate) async fn start_raw<F>(
         authority: &TestAuthority,
         answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
@@ -97,17 +97,17 @@ impl Served {
         }
     }
 
-    /// Webhooks whose servers are all this one.
+    /// Webhooks that all call this server.
     pub(crate) fn webhooks(&self) -> Arc<Webhooks> {
         let transport = Transport::new(TransportOptions {
-            resolver: Arc::new(At(self.address)),
+            resolver: Arc::new(FixedAddress(self.address)),
             proxies: false,
             ..InterpreterClient::transport_options()
         });
         Arc::new(Webhooks::new(Arc::new(InterpreterClient::new(transport))))
     }
 
-    /// Asks about objects of any kind at `path`.
+    /// A resource interpreter with one webhook at `path` for all kinds.
     pub(crate) fn interpreter(&self, ca_bundle: &str, path: &str) -> ResourceInterpreter {
         let webhooks = self.webhooks();
         replace(&webhooks, &[webhook("a.example.com", ca_bundle, path)]);
@@ -121,7 +121,7 @@ impl Drop for Served {
     }
 }
 
-impl Resolve for At {
+impl Resolve for FixedAddress {
     fn resolve(&self, _: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         Box::pin(ready(Ok(vec![self.0])))
     }
@@ -137,7 +137,7 @@ pub(crate) fn issue(authority: &TestAuthority, folder: &Path) {
     authority.server(&[NAME]).write(folder);
 }
 
-/// A webhook of the Service that is called [`NAME`], for any kind of objects.
+/// A webhook of the Service [`NAME`] for all kinds.
 pub(crate) fn webhook(name: &str, ca_bundle: &str, path: &str) -> Value {
     let service = json!({"namespace": "system", "name": "webhook", "path": path});
     json!({
@@ -149,7 +149,7 @@ pub(crate) fn webhook(name: &str, ca_bundle: &str, path: &str) -> Value {
     })
 }
 
-/// Has these webhooks asked.
+/// Replaces the webhooks.
 pub(crate) fn replace(webhooks: &Webhooks, items: &[Value]) {
     let states = webhooks.replace(&[json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
@@ -165,7 +165,7 @@ pub(crate) fn workload() -> Value {
     })
 }
 
-/// Whether the object is healthy, or why that is not known, from the outermost.
+/// Returns the health of the object, or the error with its causes.
 pub(crate) async fn health(interpreter: &ResourceInterpreter) -> Result<bool, String> {
     let workload = workload();
     let asked = interpreter

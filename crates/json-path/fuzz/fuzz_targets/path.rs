@@ -1,5 +1,6 @@
-//! Whatever the path and the objects, which follow it on lines of their own: an error is inside of the path, nothing is found twice,
-//! copying where nothing is changes nothing, and copying to the same neither.
+//! Fuzzes paths over objects, which follow the path on separate lines: error positions are within the path,
+//! nothing is found twice, copying an absent value changes nothing, and neither does copying an object to
+//! itself.
 
 #![no_main]
 
@@ -12,12 +13,19 @@ use serde_json::Value;
 fuzz_target!(|input: &str| {
     let mut lines = input.splitn(3, '\n');
     let text = lines.next().unwrap_or_default();
-    let mut object = || lines.next().and_then(|line| serde_json::from_str::<Value>(line).ok());
+    let mut object = || {
+        lines
+            .next()
+            .and_then(|line| serde_json::from_str::<Value>(line).ok())
+    };
     let (from, to) = (object().unwrap_or_default(), object().unwrap_or_default());
     let path = match Path::parse(text) {
         Ok(path) => path,
         Err(error) => {
-            assert!((1..=text.chars().count() + 1).contains(&error.column()), "{error}");
+            assert!(
+                (1..=text.chars().count() + 1).contains(&error.column()),
+                "{error}"
+            );
             return;
         }
     };

@@ -1,20 +1,20 @@
-//! What is in the parentheses of a filter.
+//! Parses filter expressions.
 
 use serde_json::Value;
 
 use super::{Fault, Parsed, Parser};
 use crate::path::{PathFilter, PathOperand, PathOperator};
 
-/// How deep filters may be in filters.
+/// The maximum nesting of filters.
 const DEEPEST_FILTER: usize = 8;
 
 // === impl Parser ===
 
 impl Parser<'_> {
-    /// A filter without the parentheses around it.
+    /// Parses a filter without its parentheses.
     pub(super) fn filter(&mut self) -> Parsed<PathFilter> {
         if self.filters == DEEPEST_FILTER {
-            return self.fault("more than eight filters in each other");
+            return self.fault("filters nested more than eight deep");
         }
         self.filters += 1;
         let filter = self.comparison()?;
@@ -41,7 +41,7 @@ impl Parser<'_> {
         let right = self.operand()?;
         self.skip_space();
         match self.peek() {
-            Some('&' | '|') => self.fault("a second comparison"),
+            Some('&' | '|') => self.fault("only one comparison is allowed"),
             _ => Ok(PathFilter::Compare(left, operator, right)),
         }
     }
@@ -60,7 +60,7 @@ impl Parser<'_> {
             }
         }
         match self.peek() {
-            Some('&' | '|') => self.fault("a second comparison"),
+            Some('&' | '|') => self.fault("only one comparison is allowed"),
             _ => self.fault("expected \")\" or one of == != < <= > >="),
         }
     }
@@ -81,7 +81,7 @@ impl Parser<'_> {
                     self.position += 1;
                 }
                 let written = &self.text[start..self.position];
-                // Only a plus that begins a number is not JSON's.
+                // JSON has no leading plus; it must be followed by a digit.
                 let written = written.strip_prefix('+').unwrap_or(written);
                 serde_json::from_str(written)
                     .map(PathOperand::Literal)

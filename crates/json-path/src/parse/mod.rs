@@ -1,4 +1,4 @@
-//! From text to a path.
+//! Parses paths.
 
 mod filter;
 
@@ -15,13 +15,12 @@ pub struct PathError {
     column: usize,
 }
 
-/// The longest path, in bytes.
+/// The maximum length of a path, in bytes.
 const LONGEST: usize = 4096;
 
-/// How often a path may have `..`.
+/// The maximum number of `..` in a path.
 const MOST_DESCENTS: usize = 4;
 
-/// Reads a text from the front.
 struct Parser<'t> {
     text: &'t str,
     position: usize,
@@ -30,7 +29,7 @@ struct Parser<'t> {
 
 type Parsed<T> = Result<T, Fault>;
 
-/// What is wrong, and at which byte.
+/// A problem, and its byte offset.
 struct Fault {
     problem: String,
     position: usize,
@@ -39,7 +38,7 @@ struct Fault {
 // === impl PathError ===
 
 impl PathError {
-    /// The character at which the text stops to be a path, counted from 1.
+    /// The column of the problem, in characters from 1.
     pub fn column(&self) -> usize {
         self.column
     }
@@ -48,11 +47,12 @@ impl PathError {
 // === impl Path ===
 
 impl Path {
-    /// Compiles a path.
+    /// Parses a path.
     ///
     /// # Errors
     ///
-    /// When it is none, longer than 4096 bytes, or has more than four `..` or filters eight deep.
+    /// When the text is not a path, is longer than 4096 bytes, or has more than four `..` or filters nested
+    /// more than eight deep.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut parser = Parser {
             text,
@@ -101,7 +101,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Steps, up to what cannot be one.
+    /// Parses as many steps as possible.
     fn steps(&mut self) -> Parsed<Vec<PathStep>> {
         let mut steps: Vec<PathStep> = Vec::new();
         let start = self.position;
@@ -113,7 +113,7 @@ impl Parser<'_> {
                     steps.push(self.name()?);
                 }
             } else if self.take(".") {
-                // The object itself, and the dot that some write before a bracket.
+                // The root object, and the optional dot before a bracket.
                 let is_object = steps.is_empty() && self.filters == 0;
                 match self.peek() {
                     Some('[') => {}
@@ -147,7 +147,7 @@ impl Parser<'_> {
         Err(Fault { problem, position })
     }
 
-    /// Whether the name of a field goes on here.
+    /// Reports whether a field name continues here.
     fn is_name(&self) -> bool {
         self.peek().is_some_and(|character| !self.ends_name(character))
     }
@@ -157,7 +157,7 @@ impl Parser<'_> {
         always || self.filters > 0 && "=!<>~()&|".contains(character)
     }
 
-    /// A name up to what ends it; what a backslash is before does not.
+    /// Parses a field name; a backslash escapes the next character.
     fn name(&mut self) -> Parsed<PathStep> {
         let start = self.position;
         let mut name = String::new();
@@ -180,7 +180,7 @@ impl Parser<'_> {
         })
     }
 
-    /// What is in brackets, of which the first is read.
+    /// Parses the rest of a bracket after its opening character.
     fn bracket(&mut self) -> Parsed<PathStep> {
         self.skip_space();
         if self.take("?") {
@@ -267,7 +267,8 @@ impl Parser<'_> {
         }
     }
 
-    /// A text in the quotes that it begins with; a backslash is before what would end it, and before n, r and t for line ends and tabs.
+    /// Parses a string in quotes; a backslash escapes the next character, or stands for a line end or tab
+    /// before n, r or t.
     fn quoted(&mut self) -> Parsed<String> {
         let quote = self.next();
         let mut text = String::new();

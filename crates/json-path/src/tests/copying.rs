@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::Path;
 
-/// Each: a path, what is observed, what is desired, and what becomes of that.
+/// Each case: a path, the source, the target, and the expected target.
 fn check(key: Option<&str>, cases: &[(&str, Value, Value, Value)]) {
     for (path, from, to, expected) in cases {
         let mut copied = to.clone();
@@ -17,7 +17,7 @@ fn check(key: Option<&str>, cases: &[(&str, Value, Value, Value)]) {
 }
 
 #[test]
-fn what_is_there_is_copied_and_what_is_not_changes_nothing() {
+fn present_values_are_copied_and_absent_ones_change_nothing() {
     check(
         None,
         &[
@@ -43,7 +43,7 @@ fn what_is_there_is_copied_and_what_is_not_changes_nothing() {
 }
 
 #[test]
-fn missing_parents_are_made_only_for_what_is_there() {
+fn missing_parents_are_created_only_for_present_values() {
     check(
         None,
         &[
@@ -60,7 +60,7 @@ fn missing_parents_are_made_only_for_what_is_there() {
                 json!({"a": null}),
                 json!({"a": {"b": 1}}),
             ),
-            // What is desired there instead stays.
+            // Another value in the target is kept.
             (
                 ".a.b",
                 json!({"a": {"b": 1}}),
@@ -96,7 +96,7 @@ fn missing_parents_are_made_only_for_what_is_there() {
 }
 
 #[test]
-fn items_are_the_same_by_index() {
+fn items_are_matched_by_index() {
     check(
         None,
         &[
@@ -106,7 +106,7 @@ fn items_are_the_same_by_index() {
                 json!([{"b": 1}, {"b": 2}]),
                 json!([{"b": 1, "a": 1}, {"b": 2, "a": 2}]),
             ),
-            // A part of an item that nobody wants makes none.
+            // Part of an item does not create the item.
             (
                 "[*].a",
                 json!([{"a": 1}, {"a": 2}]),
@@ -147,7 +147,7 @@ fn items_are_the_same_by_index() {
 }
 
 #[test]
-fn an_item_is_the_one_that_the_same_filter_selects() {
+fn items_are_matched_by_filter() {
     check(
         None,
         &[
@@ -199,7 +199,7 @@ fn an_item_is_the_one_that_the_same_filter_selects() {
 }
 
 #[test]
-fn keyed_items_are_the_same_by_their_key() {
+fn items_are_matched_by_key() {
     let names = |path, from, to, expected| (path, from, to, expected);
     check(
         Some("name"),
@@ -210,7 +210,7 @@ fn keyed_items_are_the_same_by_their_key() {
                 json!([{"name": "b"}, {"name": "a"}, {"name": "c"}]),
                 json!([{"name": "b", "image": 2}, {"name": "a", "image": 1}, {"name": "c"}]),
             ),
-            // What injected a sidecar has injected all of it.
+            // An injected sidecar is copied whole.
             names(
                 "[*].image",
                 json!([{"name": "a", "image": 1}]),
@@ -253,7 +253,7 @@ fn keyed_items_are_the_same_by_their_key() {
                 json!([{"name": "b"}]),
                 json!([{"name": "b", "y": 2}]),
             ),
-            // No key where two have the same, or one has none: by index again.
+            // Without a unique key in every item, items are matched by index.
             names(
                 "[*].x",
                 json!([{"name": "a", "x": 1}]),

@@ -15,7 +15,7 @@ fn store() -> Value {
 }
 
 #[test]
-fn paths_lead_where_kubectl_says_they_do() {
+fn paths_select_what_kubectl_selects() {
     for (path, expected) in [
         (".spec.replicas", json!([3])),
         ("{.spec.replicas}", json!([3])),
@@ -55,7 +55,7 @@ fn paths_lead_where_kubectl_says_they_do() {
 }
 
 #[test]
-fn slices_are_of_half_open_ranges() {
+fn slices_exclude_their_end() {
     for (slice, expected) in [
         ("1:3", json!(["b", "c"])),
         (":2", json!(["a", "b"])),
@@ -80,14 +80,14 @@ fn slices_are_of_half_open_ranges() {
 }
 
 #[test]
-fn filters_compare_likes() {
+fn filters_compare_values_of_one_type() {
     for (filter, expected) in [
         ("@.generation", json!(["Ready", "Done"])),
         ("@.reason", json!(["Odd"])),
         ("@.reason==null", json!(["Odd"])),
         ("@.generation==2", json!(["Ready"])),
         ("@.generation==2.0", json!(["Ready"])),
-        // What is not there is not compared.
+        // An absent value is not compared.
         ("@.generation!=2", json!(["Done"])),
         ("@.generation>2", json!(["Done"])),
         ("@.generation>=2", json!(["Ready", "Done"])),
@@ -126,7 +126,7 @@ fn descent_finds_each_value_once() {
 }
 
 #[test]
-fn no_path_finds_more_than_there_is() {
+fn a_path_finds_each_value_at_most_once() {
     let mut deep = json!(0);
     for _ in 0..100 {
         deep = json!([deep, 1]);
@@ -143,14 +143,14 @@ fn no_path_finds_more_than_there_is() {
 }
 
 #[test]
-fn setting_makes_what_is_missing() {
+fn setting_creates_missing_parents() {
     for (path, expected) in [
         (
             ".spec.size.count",
             json!({"spec": {"size": {"count": 2}}, "a": 1}),
         ),
         (".a.b", json!({"a": {"b": 2}})),
-        // Only plain paths name one place.
+        // Only a plain path selects one place.
         (".spec[*]", json!({"a": 1})),
         (".spec.list[0]", json!({"a": 1})),
         (".spec[", json!({"a": 1})),

@@ -3,7 +3,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Path;
 
-/// Values that are small and alike, so that paths lead somewhere.
+/// Small, similar values, so that random paths select something.
 fn values() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(json!(null)),
@@ -36,7 +36,7 @@ fn paths() -> impl Strategy<Value = Path> {
     texts.prop_filter_map("has too many \"..\"", |text| Path::parse(&text).ok())
 }
 
-/// What is told of a value by walking it.
+/// The number of values in a value, by walking it.
 fn count(value: &Value) -> usize {
     let items = value.as_array().into_iter().flatten();
     let fields = value.as_object().into_iter().flat_map(Map::values);
@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn any_text_is_a_path_or_an_error_inside_of_it(text in "[.\\[\\]{}$@*?()'\"\\\\ab01:,=!<>~ &ä-]{0,24}") {
+    fn any_text_is_a_path_or_an_error_within_the_text(text in "[.\\[\\]{}$@*?()'\"\\\\ab01:,=!<>~ &ä-]{0,24}") {
         match Path::parse(&text) {
             Ok(path) => prop_assert_eq!(path.to_string(), text),
             Err(error) => prop_assert!((1..=text.chars().count() + 1).contains(&error.column())),
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn what_finds_nothing_copies_nothing(path in paths(), from in values(), to in values()) {
+    fn a_path_that_finds_nothing_copies_nothing(path in paths(), from in values(), to in values()) {
         let mut copied = to.clone();
         let wrote = path.copy_by_key("name", &from, &mut copied);
         if path.find(&from).iter().all(|found| found.is_null()) || !wrote {
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn copying_to_the_same_changes_nothing(path in paths(), value in values()) {
+    fn copying_to_the_same_object_changes_nothing(path in paths(), value in values()) {
         let mut copied = value.clone();
         path.copy(&value, &mut copied);
         prop_assert_eq!(&copied, &value);
@@ -90,7 +90,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_copied_is_found_again(steps in vec("\\.[abc]|\\[0\\]", 0..5), from in values()) {
+    fn a_copied_value_is_found_again(steps in vec("\\.[abc]|\\[0\\]", 0..5), from in values()) {
         let path = Path::parse(&steps.concat()).unwrap();
         let found = path.first(&from).filter(|found| !found.is_null());
         let mut copied = Value::Null;

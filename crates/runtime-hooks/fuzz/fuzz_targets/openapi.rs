@@ -1,4 +1,4 @@
-//! The document of a catalog is one whatever it is called, and each of its references leads somewhere.
+//! The OpenAPI document is valid for any title and version, and each of its references exists.
 
 #![no_main]
 
@@ -7,10 +7,10 @@ use runtime_hooks::Catalog;
 use serde_json::Value;
 
 fuzz_target!(|named: (&str, &str)| {
-    let document = Catalog::of_cluster_api().openapi(named.0, named.1);
+    let document = Catalog::cluster_api().openapi(named.0, named.1);
     assert_eq!(document["info"]["title"], named.0);
     let text = document.to_string();
-    let read: Value = serde_json::from_str(&text).expect("it is JSON");
+    let read: Value = serde_json::from_str(&text).expect("the document is JSON");
     assert_eq!(read, document);
     check_references(&document, &document);
 });
@@ -19,10 +19,14 @@ fn check_references(value: &Value, document: &Value) {
     match value {
         Value::Object(fields) => {
             if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
-                let pointer = reference.strip_prefix('#').expect("it is within the document");
+                let pointer = reference
+                    .strip_prefix('#')
+                    .expect("the reference is within the document");
                 assert!(document.pointer(pointer).is_some(), "{reference}");
             }
-            fields.values().for_each(|value| check_references(value, document));
+            fields
+                .values()
+                .for_each(|value| check_references(value, document));
         }
         Value::Array(items) => items.iter().for_each(|value| check_references(value, document)),
         _ => {}

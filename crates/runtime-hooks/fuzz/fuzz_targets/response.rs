@@ -1,4 +1,4 @@
-//! Whatever a server answers is read or refused: as a discovery, and as a response and request of each hook.
+//! Any answer of a server is decoded or rejected: as a discovery, and as a response and request of each hook.
 
 #![no_main]
 
@@ -8,13 +8,16 @@ use libfuzzer_sys::fuzz_target;
 use runtime_hooks::{Catalog, discovery, go_json, response::HookOutcome};
 use serde_json::Value;
 
-static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::of_cluster_api);
+static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::cluster_api);
 
 fuzz_target!(|body: &[u8]| {
     let discovered = discovery::read_answer(body, &CATALOG);
     for handler in discovered.into_iter().flat_map(|discovered| discovered.handlers) {
         let status = handler.to_status("ext1");
-        assert_eq!(status["name"].as_str().map(|name| name.split('.').count()), Some(2));
+        assert_eq!(
+            status["name"].as_str().map(|name| name.split('.').count()),
+            Some(2)
+        );
     }
     let Ok(value) = go_json::read::<Value>(body) else {
         assert!(go_json::read::<HookOutcome>(body).is_err());
@@ -22,7 +25,7 @@ fuzz_target!(|body: &[u8]| {
     };
     for hook in CATALOG.hooks() {
         let _ = hook.check_request(&value);
-        // What is a response of any hook says how it ended.
+        // Every valid response has an outcome.
         if hook.check_response(&value).is_ok() && !hook.metadata().singleton {
             assert!(value.is_null() || value.is_object());
         }

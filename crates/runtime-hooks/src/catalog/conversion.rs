@@ -1,4 +1,4 @@
-//! From one version of a hook to another.
+//! Conversion between the versions of a hook.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,10 +14,10 @@ use crate::{
     go_json::{self, DecodeError},
 };
 
-/// Changes a body, which is JSON of one version, to JSON of another.
+/// Converts a JSON body from one version to another.
 type Step = Arc<dyn Fn(Value) -> Result<Value, DecodeError> + Send + Sync>;
 
-/// One step between two versions of a hook.
+/// The conversions between two versions of a hook.
 #[derive(Clone)]
 pub(super) struct HookConversion {
     newer: HookReference,
@@ -26,7 +26,7 @@ pub(super) struct HookConversion {
     response: Step,
 }
 
-/// The steps from one version of a hook to another, none where they are one.
+/// The conversions from one version of a hook to another; empty if both are the same.
 #[derive(Clone, Debug)]
 pub struct ConversionPath {
     newer: HookReference,
@@ -37,7 +37,7 @@ pub struct ConversionPath {
 // === impl HookConversion ===
 
 impl HookConversion {
-    pub(super) fn of<Newer: Hook, Older: Hook>(
+    pub(super) fn new<Newer: Hook, Older: Hook>(
         request: fn(Newer::Request) -> Older::Request,
         response: fn(Older::Response) -> Newer::Response,
     ) -> Self {
@@ -62,7 +62,7 @@ impl fmt::Debug for HookConversion {
 // === impl ConversionPath ===
 
 impl ConversionPath {
-    /// The fewest steps from `newer` to `older`.
+    /// Finds the shortest path from `newer` to `older`.
     pub(super) fn find(
         conversions: &[HookConversion],
         newer: &HookReference,
@@ -98,16 +98,16 @@ impl ConversionPath {
         None
     }
 
-    /// Whether nothing has to be converted.
+    /// Reports whether nothing has to be converted.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// A request of the newer version as one of the older.
+    /// Converts a request of the newer version to the older.
     ///
     /// # Errors
     ///
-    /// When it is not one of the newer version.
+    /// When the request is not valid in the newer version.
     pub fn request(&self, request: Value) -> Result<Value, VersionConversionError> {
         let steps = self.steps.iter();
         let mut converted = steps.map(|step| &step.request);
@@ -120,11 +120,11 @@ impl ConversionPath {
             })
     }
 
-    /// A response of the older version as one of the newer.
+    /// Converts a response of the older version to the newer.
     ///
     /// # Errors
     ///
-    /// When it is not one of the older version.
+    /// When the response is not valid in the older version.
     pub fn response(&self, response: Value) -> Result<Value, VersionConversionError> {
         let steps = self.steps.iter().rev();
         let mut converted = steps.map(|step| &step.response);

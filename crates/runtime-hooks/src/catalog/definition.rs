@@ -1,4 +1,4 @@
-//! A hook whose types are only known by what can be done with them.
+//! A hook without its Rust types.
 
 use std::fmt;
 
@@ -26,8 +26,8 @@ pub struct HookDefinition {
 // === impl HookDefinition ===
 
 impl HookDefinition {
-    /// The definition of `H`.
-    pub fn of<H: Hook>() -> Self {
+    /// Returns the definition of `H`.
+    pub fn for_hook<H: Hook>() -> Self {
         Self {
             reference: H::reference(),
             metadata: H::METADATA,
@@ -39,37 +39,37 @@ impl HookDefinition {
         }
     }
 
-    /// Its names.
+    /// The names of the hook.
     pub fn reference(&self) -> &HookReference {
         &self.reference
     }
 
-    /// What is known of it beside its types.
+    /// The metadata of the hook.
     pub fn metadata(&self) -> &HookMetadata {
         &self.metadata
     }
 
-    /// Whether its requests have settings.
+    /// Reports whether requests have settings.
     pub fn has_settings(&self) -> bool {
         self.has_settings
     }
 
-    /// `kind` of its requests.
+    /// The `kind` of requests.
     pub fn request_kind(&self) -> String {
         format!("{}Request", self.reference.hook)
     }
 
-    /// `kind` of its responses.
+    /// The `kind` of responses.
     pub fn response_kind(&self) -> String {
         format!("{}Response", self.reference.hook)
     }
 
-    /// A request as it is sent: `kind` and `apiVersion` before its fields.
+    /// Adds `kind` and `apiVersion` in front of a request's fields.
     pub fn typed_request(&self, request: Map<String, Value>) -> Map<String, Value> {
         self.typed(self.request_kind(), request)
     }
 
-    /// A response as it is sent: `kind` and `apiVersion` before its fields.
+    /// Adds `kind` and `apiVersion` in front of a response's fields.
     pub fn typed_response(&self, response: Map<String, Value>) -> Map<String, Value> {
         self.typed(self.response_kind(), response)
     }
@@ -83,20 +83,20 @@ impl HookDefinition {
         typed
     }
 
-    /// Whether the fields of `request` are those of the hook, whatever it says that it is.
+    /// Checks the fields of `request`, but not its `kind` and `apiVersion`.
     ///
     /// # Errors
     ///
-    /// When a field is not as it must be.
+    /// When a field is invalid.
     pub fn check_fields(&self, request: &Value) -> Result<(), DecodeError> {
         (self.check_request)(request.clone())
     }
 
-    /// Whether `request` is one of the hook. It need not say so by `kind` and `apiVersion`, but may not say something else.
+    /// Checks `request`. Its `kind` and `apiVersion` may be absent, but must not be those of another type.
     ///
     /// # Errors
     ///
-    /// When it is not.
+    /// When the request is invalid.
     pub fn check_request(&self, request: &Value) -> Result<(), InvalidRequestError> {
         let expected = [
             ("kind", self.request_kind()),
@@ -115,21 +115,21 @@ impl HookDefinition {
         Ok(self.check_fields(request)?)
     }
 
-    /// Whether `response` is one of the hook.
+    /// Checks the fields of `response`.
     ///
     /// # Errors
     ///
-    /// When a field is not as it must be.
+    /// When a field is invalid.
     pub fn check_response(&self, response: &Value) -> Result<(), DecodeError> {
         (self.check_response)(response.clone())
     }
 
-    /// The schema of its requests, without `kind` and `apiVersion`.
+    /// The schema of requests, without `kind` and `apiVersion`.
     pub fn request_schema(&self, schemas: &mut SchemaGenerator) -> Schema {
         (self.request_schema)(schemas)
     }
 
-    /// The schema of its responses, without `kind` and `apiVersion`.
+    /// The schema of responses, without `kind` and `apiVersion`.
     pub fn response_schema(&self, schemas: &mut SchemaGenerator) -> Schema {
         (self.response_schema)(schemas)
     }

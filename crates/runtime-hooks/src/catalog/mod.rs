@@ -1,4 +1,4 @@
-//! Which hooks there are, in which versions, and how one version becomes another.
+//! The known hooks, their versions, and the conversions between versions.
 
 mod conversion;
 mod definition;
@@ -16,49 +16,49 @@ use self::conversion::HookConversion;
 pub use self::{conversion::ConversionPath, definition::HookDefinition};
 use crate::{Hook, HookReference, cluster_api, go_json::DecodeError};
 
-/// The hooks that a program knows.
+/// The hooks that a program can call or answer.
 ///
 /// ```
 /// use runtime_hooks::{Catalog, Hook, cluster_api::BeforeClusterUpgrade};
 ///
-/// let catalog = Catalog::of_cluster_api();
+/// let catalog = Catalog::cluster_api();
 /// let hook = catalog.get(&BeforeClusterUpgrade::reference()).unwrap();
 /// assert_eq!(hook.request_kind(), "BeforeClusterUpgradeRequest");
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     hooks: BTreeMap<HookReference, HookDefinition>,
-    /// By [`HookReference::path`].
+    /// Keyed by [`HookReference::path`].
     paths: BTreeMap<String, HookReference>,
     conversions: Vec<HookConversion>,
 }
 
-/// Why a hook or a conversion is not taken.
+/// Why a hook or a conversion cannot be registered.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum CatalogError {
-    /// Another type is known by the same names.
+    /// A hook with the same names is registered.
     #[error("{0} is registered already")]
     Registered(
         /// The hook.
         HookReference,
     ),
-    /// Two hooks would be answered at one path, in which names are in lower case.
-    #[error("{0} would be answered where {1} is")]
+    /// Two hooks have the same path, in which names are in lower case.
+    #[error("{0} has the same path as {1}")]
     SamePath(
         /// The hook.
         HookReference,
-        /// The one that is registered.
+        /// The registered hook.
         HookReference,
     ),
-    /// Versions of one hook are converted, not hooks.
+    /// A conversion is only possible between versions of one hook.
     #[error("{0} and {1} are not versions of one hook")]
     NotVersions(
-        /// The newer one.
+        /// The newer version.
         HookReference,
-        /// The older one.
+        /// The older version.
         HookReference,
     ),
-    /// Nobody knows the hook.
+    /// The hook is not registered.
     #[error("{0} is not registered")]
     NotRegistered(
         /// The hook.
@@ -70,24 +70,24 @@ pub enum CatalogError {
 #[derive(Debug, Error)]
 #[error("cannot convert {from} to {to}: {problem}")]
 pub struct VersionConversionError {
-    /// What the body is of.
+    /// The version of the body.
     pub from: HookReference,
-    /// What it was to become.
+    /// The version to convert to.
     pub to: HookReference,
-    /// What is wrong with it.
+    /// The cause.
     pub problem: DecodeError,
 }
 
 // === impl Catalog ===
 
 impl Catalog {
-    /// Without any hook.
+    /// Creates a catalog without hooks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With all of Cluster API's own hooks.
-    pub fn of_cluster_api() -> Self {
+    /// Creates a catalog of all hooks of Cluster API.
+    pub fn cluster_api() -> Self {
         let mut catalog = Self::new();
         for definition in cluster_api::definitions() {
             catalog.insert(definition);
@@ -101,13 +101,13 @@ impl Catalog {
         self.hooks.insert(reference, definition);
     }
 
-    /// Takes a hook in.
+    /// Registers a hook.
     ///
     /// # Errors
     ///
-    /// When its names, or its path, are another's.
+    /// When another hook has its names or its path.
     pub fn register<H: Hook>(&mut self) -> Result<&mut Self, CatalogError> {
-        let definition = HookDefinition::of::<H>();
+        let definition = HookDefinition::for_hook::<H>();
         let reference = definition.reference();
         if self.hooks.contains_key(reference) {
             return Err(CatalogError::Registered(reference.clone()));
@@ -119,12 +119,13 @@ impl Catalog {
         Ok(self)
     }
 
-    /// Says how handlers that answer `Older` are called by those who know `Newer`: a request goes down, its response comes up.
-    /// Versions further apart are reached step by step.
+    /// Registers the conversion between two versions, so that callers of `Newer` can call handlers that
+    /// answer `Older`: `request` converts to the older version, `response` to the newer. Conversions are
+    /// chained for versions that are further apart.
     ///
     /// # Errors
     ///
-    /// When they are not two versions of one hook, or one of them is not registered.
+    /// When `Newer` and `Older` are not versions of one hook, or one of them is not registered.
     pub fn convert<Newer: Hook, Older: Hook>(
         &mut self,
         request: fn(Newer::Request) -> Older::Request,
@@ -140,20 +141,20 @@ impl Catalog {
             }
         }
         self.conversions
-            .push(HookConversion::of::<Newer, Older>(request, response));
+            .push(HookConversion::new::<Newer, Older>(request, response));
         Ok(self)
     }
 
-    /// A hook in exactly this version.
+    /// Returns a hook in exactly this version.
     pub fn get(&self, hook: &HookReference) -> Option<&HookDefinition> {
         self.hooks.get(hook)
     }
 
-    /// The hook that a server answers at `path`, and the name of its handler where it has one: the other way round from
-    /// [`HookReference::handler_path`]. Nothing is decoded or tidied: what is written otherwise is not found.
+    /// Returns the hook of `path`, and the name of the handler if the path has one: the inverse of
+    /// [`HookReference::handler_path`]. The path is matched literally, without decoding or normalization.
     ///
     /// ```
-    /// let catalog = runtime_hooks::Catalog::of_cluster_api();
+    /// let catalog = runtime_hooks::Catalog::cluster_api();
     /// let path = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/generatepatches/first";
     /// let (hook, handler) = catalog.at_path(path).unwrap();
     /// assert_eq!((&*hook.reference().hook, handler), ("GeneratePatches", Some("first")));
@@ -168,28 +169,29 @@ impl Catalog {
         is_label(handler).then_some((hook, Some(handler)))
     }
 
-    /// All hooks, by group, version and name.
+    /// Returns all hooks, sorted by group, version and name.
     pub fn hooks(&self) -> impl Iterator<Item = &HookDefinition> {
         self.hooks.values()
     }
 
-    /// All versions of the hook `name`, whatever its group.
+    /// Returns all hooks called `name`, of any group and version.
     pub fn named(&self, name: &str) -> impl Iterator<Item = &HookDefinition> {
         self.hooks
             .values()
             .filter(move |hook| hook.reference().hook == name)
     }
 
-    /// How somebody who speaks `newer` calls a handler that speaks `older`; [`None`] where nobody has said how.
+    /// Returns the conversions for a caller of `newer` to a handler of `older`; [`None`] if they are not
+    /// registered.
     pub fn conversion(&self, newer: &HookReference, older: &HookReference) -> Option<ConversionPath> {
         ConversionPath::find(&self.conversions, newer, older)
     }
 
-    /// What is wrong with a request as JSON, read as `hook` would.
+    /// Checks a JSON request for `hook`.
     ///
     /// # Errors
     ///
-    /// When a field is not as it must be, or `kind` or `apiVersion` is another's.
+    /// When a field is invalid, or `kind` or `apiVersion` is that of another type.
     pub fn check_request(&self, hook: &HookReference, request: &Value) -> Result<(), InvalidRequestError> {
         let definition = self
             .get(hook)
@@ -198,23 +200,23 @@ impl Catalog {
     }
 }
 
-/// Why a request is not one of a hook.
+/// Why a request is not valid for a hook.
 #[derive(Debug, Error)]
 pub enum InvalidRequestError {
-    /// Nobody knows the hook.
+    /// The hook is not registered.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// It says that it is something else.
+    /// `kind` or `apiVersion` is that of another type.
     #[error("{field}: must be {expected:?}, not {found:?}")]
     Kind {
         /// `kind` or `apiVersion`.
         field: &'static str,
-        /// What it must be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The actual value.
         found: String,
     },
-    /// A field is not as it must be.
+    /// A field is invalid.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }

@@ -1,4 +1,5 @@
-//! The OpenAPI document of a catalog, as Cluster API publishes it of its own (`hack/tools/runtime-openapi-gen/openapi.go`).
+//! The OpenAPI document of a catalog, like the one that Cluster API publishes
+//! (`hack/tools/runtime-openapi-gen/openapi.go`).
 
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -6,18 +7,18 @@ use serde_json::{Map, Value, json};
 use super::{Catalog, HookDefinition};
 use crate::HookReference;
 
-/// Where schemas refer to others.
+/// The prefix of references to schemas.
 const COMPONENTS: &str = "#/components/schemas/";
 
 // === impl Catalog ===
 
 impl Catalog {
-    /// The OpenAPI document (version 3.0.0) of all hooks: what a server answers at which paths.
+    /// Returns the OpenAPI document (version 3.0.0) of all hooks.
     ///
-    /// Fields are required that are always written, though readers do without them.
+    /// Fields that are always encoded are required, although decoding does not need them.
     ///
     /// ```
-    /// let document = runtime_hooks::Catalog::of_cluster_api().openapi("Runtime hooks", "v1.14.2");
+    /// let document = runtime_hooks::Catalog::cluster_api().openapi("Runtime hooks", "v1.14.2");
     /// let discovery = &document["paths"]["/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"]["post"];
     /// assert_eq!(discovery["operationId"], "hooksRuntimeClusterV1alpha1Discovery");
     /// ```
@@ -59,7 +60,7 @@ fn operation(hook: &HookDefinition, schemas: &mut SchemaGenerator) -> Value {
         let name = json!({
             "name": "name",
             "in": "path",
-            "description": "The handler, by its name in the server.",
+            "description": "The name of the handler in the server.",
             "required": true,
             "schema": { "type": "string" },
         });
@@ -72,7 +73,7 @@ fn operation(hook: &HookDefinition, schemas: &mut SchemaGenerator) -> Value {
         json!({ "content": content(request, schemas) }),
     );
     let answered = json!({
-        "description": "The handler has answered; its status says whether it succeeded.",
+        "description": "The handler has answered; the status field reports whether it succeeded.",
         "content": content(response, schemas),
     });
     operation.insert("responses".into(), json!({ "200": answered }));
@@ -82,7 +83,7 @@ fn operation(hook: &HookDefinition, schemas: &mut SchemaGenerator) -> Value {
     operation.into()
 }
 
-/// A body of JSON that is as `schema` says, and has `kind` and `apiVersion` beside that.
+/// A JSON body with the fields of `schema`, `kind` and `apiVersion`.
 fn content(mut schema: Schema, schemas: &mut SchemaGenerator) -> Value {
     let reference = schema.get("$ref").and_then(Value::as_str);
     let component = reference.and_then(|reference| reference.strip_prefix(COMPONENTS));
@@ -99,7 +100,7 @@ fn content(mut schema: Schema, schemas: &mut SchemaGenerator) -> Value {
     json!({ "application/json": { "schema": schema } })
 }
 
-/// Puts the fields that name the type of a body before its others.
+/// Adds `kind` and `apiVersion` in front of the other fields.
 fn add_type(schema: &mut Schema) {
     let object = schema.ensure_object();
     let fields = match object.remove("properties") {
@@ -108,16 +109,16 @@ fn add_type(schema: &mut Schema) {
     };
     let field = |description: &str| json!({ "type": "string", "description": description });
     let mut typed = Map::new();
-    typed.insert("kind".into(), field("What this is."));
+    typed.insert("kind".into(), field("The type of this object."));
     typed.insert(
         "apiVersion".into(),
-        field("The group and version of what this is, with a slash between them."),
+        field("The group and version of this object's type, separated by a slash."),
     );
     typed.extend(fields);
     object.insert("properties".into(), typed.into());
 }
 
-/// For example `hooksRuntimeClusterV1alpha1Discovery`.
+/// Returns, for example, `hooksRuntimeClusterV1alpha1Discovery`.
 fn operation_id(hook: &HookReference) -> String {
     let group = hook.group();
     let group = group.strip_suffix(".x-k8s.io").unwrap_or(group);
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_operation_is_named_by_the_group_the_version_and_the_hook() {
+    fn an_operation_id_has_group_version_and_hook() {
         for (api_version, hook, expected) in [
             (
                 "hooks.runtime.cluster.x-k8s.io/v1alpha1",

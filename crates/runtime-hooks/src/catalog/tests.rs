@@ -1,4 +1,4 @@
-//! What a catalog knows of hooks that exist in several versions (`api/runtime/catalog/catalog_test.go`,
+//! Catalogs with hooks in several versions (`api/runtime/catalog/catalog_test.go`,
 //! `api/runtime/catalog/conversion_test.go`).
 
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ use crate::{
     response::{HookOutcome, ResponseStatus},
 };
 
-/// A hook in one version: its types have the fields that are named.
+/// A version of a test hook with the given fields.
 macro_rules! fake {
     ($hook:ident $name:literal $version:literal $request:ident $response:ident { $($field:ident),* } $metadata:expr) => {
         struct $hook;
@@ -129,7 +129,7 @@ fn catalog() -> Catalog {
 }
 
 #[test]
-fn a_hook_gives_its_request_and_response_their_kinds() {
+fn request_and_response_kinds_come_from_the_hook() {
     let catalog = catalog();
     let hook = catalog.get(&Second::reference()).unwrap();
     assert_eq!(
@@ -155,11 +155,11 @@ fn a_hook_gives_its_request_and_response_their_kinds() {
         hook: "fake".into(),
         ..First::reference()
     };
-    assert!(catalog.get(&unknown).is_none(), "names are exact");
+    assert!(catalog.get(&unknown).is_none(), "names match exactly");
 }
 
 #[test]
-fn a_request_of_another_version_or_hook_is_refused() {
+fn a_request_of_another_version_or_hook_is_rejected() {
     let catalog = catalog();
     let body = |kind: &str, version: &str| json!({"kind": kind, "apiVersion": format!("test.runtime.cluster.x-k8s.io/{version}"), "name": "a"});
     let message = |body: &Value| {
@@ -200,7 +200,7 @@ fn a_request_of_another_version_or_hook_is_refused() {
 }
 
 #[test]
-fn a_hook_is_registered_once() {
+fn a_hook_cannot_be_registered_twice() {
     let mut catalog = catalog();
     let registered = |result: Result<&mut Catalog, CatalogError>| result.map(drop);
     assert_eq!(
@@ -211,15 +211,11 @@ fn a_hook_is_registered_once() {
         registered(catalog.register::<Shouted>()),
         Err(CatalogError::SamePath(Shouted::reference(), First::reference()))
     );
-    assert!(
-        Catalog::of_cluster_api()
-            .register::<BeforeClusterCreate>()
-            .is_err()
-    );
+    assert!(Catalog::cluster_api().register::<BeforeClusterCreate>().is_err());
 }
 
 #[test]
-fn a_request_goes_down_and_its_response_comes_up() {
+fn requests_and_responses_are_converted() {
     let catalog = catalog();
     let path = catalog
         .conversion(&Second::reference(), &First::reference())
@@ -237,7 +233,7 @@ fn a_request_goes_down_and_its_response_comes_up() {
 }
 
 #[test]
-fn versions_further_apart_are_reached_step_by_step() {
+fn conversions_are_chained() {
     let catalog = catalog();
     let path = catalog
         .conversion(&Third::reference(), &First::reference())
@@ -260,7 +256,7 @@ fn versions_further_apart_are_reached_step_by_step() {
 }
 
 #[test]
-fn one_version_needs_no_conversion_and_nobody_goes_up() {
+fn the_same_version_is_not_converted() {
     let catalog = catalog();
     let same = catalog
         .conversion(&First::reference(), &First::reference())
@@ -305,8 +301,8 @@ fn only_versions_of_one_hook_are_converted() {
 }
 
 #[test]
-fn a_path_leads_to_its_hook() {
-    let catalog = Catalog::of_cluster_api();
+fn a_path_resolves_to_its_hook() {
+    let catalog = Catalog::cluster_api();
     let found = |path: &str| {
         let (hook, handler) = catalog.at_path(path)?;
         Some((hook.reference().hook.clone(), handler.map(str::to_owned)))
@@ -356,13 +352,13 @@ fn a_path_leads_to_its_hook() {
 
 proptest! {
     #[test]
-    fn what_is_found_at_a_path_is_answered_there(
+    fn a_resolved_hook_has_the_same_path(
         segments in prop::collection::vec(
             "hooks\\.runtime\\.cluster\\.x-k8s\\.io|v1alpha1|discovery|generatepatches|\\.\\.|[a-zA-Z0-9.%-]{0,3}|\\PC{0,3}", 0..6,
         ),
         start in "|/|//",
     ) {
-        let catalog = Catalog::of_cluster_api();
+        let catalog = Catalog::cluster_api();
         let path = format!("{start}{}", segments.join("/"));
         if let Some((hook, handler)) = catalog.at_path(&path) {
             let answered = handler.map_or_else(|| hook.reference().path(), |name| hook.reference().handler_path(name));
@@ -372,8 +368,8 @@ proptest! {
     }
 
     #[test]
-    fn every_handler_is_found_at_its_path(name in "[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", index in any::<prop::sample::Index>()) {
-        let catalog = Catalog::of_cluster_api();
+    fn every_handler_path_resolves_to_its_handler(name in "[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?", index in any::<prop::sample::Index>()) {
+        let catalog = Catalog::cluster_api();
         let hooks: Vec<_> = catalog.hooks().filter(|hook| !hook.metadata().singleton).collect();
         let hook = hooks[index.index(hooks.len())];
         let path = hook.reference().handler_path(&name);

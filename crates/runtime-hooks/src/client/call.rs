@@ -1,4 +1,4 @@
-//! Calls of one handler, and of all of a hook.
+//! Calls of one handler, and of all handlers of a hook.
 
 use std::{
     sync::Arc,
@@ -26,35 +26,37 @@ use crate::{
     response::{HookOutcome, ResponseStatus},
 };
 
-/// What a response is read as.
+/// A response, either of a Rust type or as JSON.
 trait ReadResponse: Send + Sized {
-    /// Reads JSON of the version that is asked.
+    /// Decodes a response in the caller's version.
     fn read(body: &[u8]) -> Result<(Self, HookOutcome), DecodeError>;
 
-    /// The same of JSON that was read already.
+    /// Decodes a response from a parsed JSON value.
     fn read_value(value: Value) -> Result<(Self, HookOutcome), DecodeError>;
 
-    /// A response that says nothing else.
-    fn of(outcome: HookOutcome) -> Self;
+    /// Creates a response with only an outcome.
+    fn from_outcome(outcome: HookOutcome) -> Self;
 }
 
-/// A response by its type.
+/// A response of a Rust type.
 struct Typed<R>(R);
 
 /// A response as JSON.
 struct Untyped(Value);
 
-/// Between two attempts of one call.
+/// The delay between two attempts of one call.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
 // === impl HookClient ===
 
 impl HookClient {
-    /// The names of the handlers that would be called for an object in `namespace`; empty for an object that is in none.
+    /// Returns the names of the handlers that would be called for an object in `namespace`, which is empty
+    /// for a cluster-scoped object.
     ///
     /// # Errors
     ///
-    /// When the hook is not known, or not who answers it, or a namespace's labels cannot be had.
+    /// When the hook is not in the catalog, the registry is not listed yet, or the labels of a namespace
+    /// cannot be read.
     pub async fn handlers<H: Hook>(&self, namespace: &str) -> Result<Vec<String>, HookCallError> {
         let hook = H::reference();
         self.definition(&hook)?;
@@ -62,11 +64,11 @@ impl HookClient {
         Ok(handlers.iter().map(|handler| handler.name.clone()).collect())
     }
 
-    /// Calls one handler, `<handler>.<ExtensionConfig>`, about an object in `namespace`.
+    /// Calls the handler `<handler>.<ExtensionConfig>` for an object in `namespace`.
     ///
     /// # Errors
     ///
-    /// When there is no such handler for that, or it does not answer with success.
+    /// When the handler does not exist, is not for this hook or namespace, or does not succeed.
     pub async fn call<H: Hook>(
         &self,
         handler: &str,
@@ -79,11 +81,11 @@ impl HookClient {
         Ok(called.await?.0)
     }
 
-    /// The same with request and response as JSON, for hooks that are only known when the program runs.
+    /// Like [`Self::call`] with a JSON request and response, for hooks that are only known at run time.
     ///
     /// # Errors
     ///
-    /// As [`Self::call`].
+    /// Those of [`Self::call`].
     pub async fn call_json(
         &self,
         hook: &HookReference,
@@ -96,11 +98,12 @@ impl HookClient {
         Ok(called.await?.0)
     }
 
-    /// What [`Self::call_json`] would send to a handler: in the version that it answers, with the settings of its ExtensionConfig.
+    /// Returns the request that [`Self::call_json`] would send to a handler: in the handler's version, with
+    /// the settings of its ExtensionConfig.
     ///
     /// # Errors
     ///
-    /// When the hook is not known, or the request cannot be one of what the handler answers.
+    /// When the hook is not in the catalog, or the request is not valid in the handler's version.
     pub fn request_json(
         &self,
         hook: &HookReference,
@@ -108,22 +111,23 @@ impl HookClient {
         request: &Value,
     ) -> Result<Value, HookCallError> {
         let prepared = PreparedRequest::new(&self.catalog, self.definition(hook)?, request);
-        let prepared = prepared.map_err(unwritten(&handler.name))?;
+        let prepared = prepared.map_err(encoding_error(&handler.name))?;
         let sent = prepared
             .for_handler(handler)
             .map_err(|source| HookCallError::Handler {
                 handler: handler.name.clone(),
                 source,
             })?;
-        serde_json::from_slice(&sent.body).map_err(unwritten(&handler.name))
+        serde_json::from_slice(&sent.body).map_err(encoding_error(&handler.name))
     }
 
-    /// Calls all handlers of a hook about an object in `namespace`, and says what they say together: success, the soonest time to
-    /// ask again, and all messages. What else a response has is for [`Self::call`]. Where there is no handler, that is a success.
+    /// Calls all handlers of a hook for an object in `namespace` and combines their outcomes: success, the
+    /// soonest retry, and all messages. Other fields of responses are dropped; use [`Self::call`] for them.
+    /// Without handlers, the outcome is success.
     ///
     /// # Errors
     ///
-    /// When one of them does not answer with success; those behind it are not called.
+    /// When a handler does not succeed; the handlers after it are not called.
     pub async fn call_all<H: Hook>(
         &self,
         namespace: &str,
@@ -138,13 +142,13 @@ impl HookClient {
             return Ok(response);
         };
         let request = PreparedRequest::new(&self.catalog, definition, request);
-        let request = &request.map_err(unwritten(&first.name))?;
+        let request = &request.map_err(encoding_error(&first.name))?;
         let deadline = options.deadline();
         let beside = match options.order {
             CallOrder::Sequential => 1,
             CallOrder::Concurrent(most) => most.max(1),
         };
-        // `buffered` keeps the order: messages are told by the names of handlers, whoever answers first.
+        // `buffered` keeps the order, so that messages are sorted by the names of handlers.
         let outcomes: Vec<HookOutcome> = stream::iter(&handlers)
             .map(async |handler| {
                 let called = self.call_handler::<Typed<H::Response>>(request, handler, deadline, false);
@@ -153,7 +157,7 @@ impl HookClient {
             .buffered(beside)
             .try_collect()
             .await?;
-        response.set_outcome(HookOutcome::of_all(outcomes));
+        response.set_outcome(HookOutcome::combine(outcomes));
         Ok(response)
     }
 
@@ -162,7 +166,7 @@ impl HookClient {
         known.ok_or_else(|| HookCallError::UnknownHook(hook.clone()))
     }
 
-    /// The handlers of a hook that are for the objects of `namespace`.
+    /// Returns the handlers of a hook that apply to objects of `namespace`.
     async fn selected(
         &self,
         hook: &HookReference,
@@ -178,7 +182,8 @@ impl HookClient {
         Ok(selected)
     }
 
-    /// Whether a handler is for the objects of `namespace`, whose `labels` are had once, and only where anybody asks for them.
+    /// Reports whether a handler applies to objects of `namespace`. `labels` caches the namespace's labels,
+    /// which are read only if needed.
     async fn is_selected(
         &self,
         handler: &RegisteredHandler,
@@ -226,13 +231,13 @@ impl HookClient {
             });
         }
         let request = PreparedRequest::new(&self.catalog, definition, request);
-        let request = request.map_err(unwritten(handler))?;
+        let request = request.map_err(encoding_error(handler))?;
         let deadline = options.deadline();
         self.call_handler(&request, &registered, deadline, options.cached)
             .await
     }
 
-    /// Calls one handler, as its failurePolicy has it.
+    /// Calls one handler and applies its failurePolicy.
     async fn call_handler<R: ReadResponse>(
         &self,
         request: &PreparedRequest<'_>,
@@ -247,8 +252,8 @@ impl HookClient {
         if handler.failure_policy == FailurePolicy::Ignore && failed.is_ignorable() {
             self.metrics
                 .ignored_failure(request.definition().reference(), handler);
-            warn!(handler = handler.name, error = %failed, "Ignoring a failed call, by failurePolicy");
-            return Ok(R::of(HookOutcome::default()));
+            warn!(handler = handler.name, error = %failed, "Ignoring a failed call because of failurePolicy Ignore");
+            return Ok(R::from_outcome(HookOutcome::default()));
         }
         Err(HookCallError::Handler {
             handler: handler.name.clone(),
@@ -256,7 +261,7 @@ impl HookClient {
         })
     }
 
-    /// A successful response, of now or of a while ago.
+    /// Returns a successful response, possibly from the cache.
     async fn answer<R: ReadResponse>(
         &self,
         request: &PreparedRequest<'_>,
@@ -332,8 +337,8 @@ impl HookClient {
         Ok(response)
     }
 
-    /// Sends a request, again where that can do no harm, until there is an answer or no time left. Says when what was answered was
-    /// asked.
+    /// Sends a request, with retries if the hook is idempotent, until there is an answer or the time is over.
+    /// Also returns when the answered request was sent.
     async fn post(
         &self,
         definition: &HookDefinition,
@@ -378,8 +383,8 @@ impl HookClient {
     }
 }
 
-/// A request cannot be written, for whoever is called first.
-fn unwritten(handler: &str) -> impl FnOnce(serde_json::Error) -> HookCallError {
+/// Wraps an encoding error of a request, attributed to the first handler.
+fn encoding_error(handler: &str) -> impl FnOnce(serde_json::Error) -> HookCallError {
     let handler = handler.to_owned();
     move |error| HookCallError::Handler {
         handler,
@@ -393,15 +398,15 @@ fn read<R: ReadResponse>(body: &[u8], conversion: &ConversionPath) -> Result<(R,
     }
     let value =
         go_json::first_value(body).map_err(|error| HandlerError::Decode(DecodeError::Syntax(error)))?;
-    // What a handler says that failed need not be a response of its version.
-    let said: HookOutcome = go_json::read_value(value.clone()).map_err(HandlerError::Decode)?;
-    if said.status != ResponseStatus::Success {
-        return Ok((R::of(said.clone()), said));
+    // A failure need not be a valid response in the handler's version.
+    let outcome: HookOutcome = go_json::read_value(value.clone()).map_err(HandlerError::Decode)?;
+    if outcome.status != ResponseStatus::Success {
+        return Ok((R::from_outcome(outcome.clone()), outcome));
     }
     R::read_value(conversion.response(value)?).map_err(HandlerError::Decode)
 }
 
-/// Whether a server has answered, and not only to say that it cannot; [`None`] where it was not asked.
+/// Reports whether the server has answered, other than with a server error; [`None`] if it was not called.
 fn has_answered(error: &HandlerError) -> Option<bool> {
     match error {
         HandlerError::OutOfBudget | HandlerError::Post(PostError::Trust(_) | PostError::Path(_)) => None,
@@ -426,7 +431,7 @@ impl<R: HookResponse> ReadResponse for Typed<R> {
         Ok((Self(response), outcome))
     }
 
-    fn of(outcome: HookOutcome) -> Self {
+    fn from_outcome(outcome: HookOutcome) -> Self {
         let mut response = R::default();
         response.set_outcome(outcome);
         Self(response)
@@ -445,7 +450,7 @@ impl ReadResponse for Untyped {
         Ok((Self(value), outcome))
     }
 
-    fn of(outcome: HookOutcome) -> Self {
+    fn from_outcome(outcome: HookOutcome) -> Self {
         Self(serde_json::json!({
             "status": outcome.status.to_string(), "message": outcome.message,
         }))

@@ -1,4 +1,4 @@
-//! Leaving servers alone for a while that do not answer.
+//! A circuit breaker for servers that do not answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,26 +7,26 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use webhook_transport::ServerReference;
 
-/// When a server is left alone, and for how long.
+/// When to stop calling a server, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CircuitBreaker {
-    /// After so many calls in a row without an answer nobody calls it.
+    /// The number of consecutive calls without an answer that opens the circuit.
     pub failures: u32,
-    /// How long nobody calls it then. One call is let through after that: with an answer all are, without one it is left alone twice
-    /// as long.
+    /// How long an open circuit blocks calls. Then one trial call is allowed: an answer closes the circuit, a
+    /// failure blocks it for twice as long.
     pub pause: Duration,
-    /// The longest that nobody calls it.
+    /// The longest time that a circuit blocks calls.
     pub longest_pause: Duration,
 }
 
-/// What is known of each server.
+/// The circuits of all servers.
 #[derive(Clone, Debug)]
 pub(super) struct Circuits {
     breaker: Option<CircuitBreaker>,
     servers: Cache<ServerReference, Arc<Mutex<Circuit>>>,
 }
 
-/// A call that may be made. Dropped without a word, it says nothing about the server.
+/// Permission for a call. If it is dropped without a report, the call does not count.
 #[derive(Debug)]
 pub(super) struct Permit {
     breaker: CircuitBreaker,
@@ -43,14 +43,14 @@ struct Circuit {
 struct Open {
     until: Instant,
     pause: Duration,
-    /// Somebody is trying whether it answers again.
-    is_tried: bool,
+    /// A trial call is active.
+    has_trial: bool,
 }
 
-/// The most servers of which something is known.
+/// The maximum number of servers to track.
 const SERVERS: u64 = 4096;
 
-/// How long something is known of a server that nobody calls.
+/// How long a server that is not called is tracked.
 const IDLE: Duration = Duration::from_secs(600);
 
 // === impl CircuitBreaker ===
@@ -68,17 +68,17 @@ impl Default for CircuitBreaker {
 // === impl Circuits ===
 
 impl Circuits {
-    /// Without a breaker every call may be made.
+    /// Creates circuits; without a breaker all calls are permitted.
     pub(super) fn new(breaker: Option<CircuitBreaker>) -> Self {
         let servers = Cache::builder().max_capacity(SERVERS).time_to_idle(IDLE).build();
         Self { breaker, servers }
     }
 
-    /// Whether a server may be called now.
+    /// Permits a call to a server.
     ///
     /// # Errors
     ///
-    /// How long it is left alone yet.
+    /// How long the circuit still blocks calls.
     pub(super) fn admit(&self, server: &ServerReference) -> Result<Permit, Duration> {
         let Some(breaker) = self.breaker else {
             let breaker = CircuitBreaker::default();
@@ -90,10 +90,10 @@ impl Circuits {
         let circuit = self.servers.get_with_by_ref(server, Arc::default);
         if let Some(open) = &mut circuit.lock().open {
             let wait = open.until.saturating_duration_since(Instant::now());
-            if !wait.is_zero() || open.is_tried {
+            if !wait.is_zero() || open.has_trial {
                 return Err(wait);
             }
-            open.is_tried = true;
+            open.has_trial = true;
         }
         Ok(Permit {
             breaker,
@@ -105,7 +105,7 @@ impl Circuits {
 // === impl Permit ===
 
 impl Permit {
-    /// Says whether the server has answered, whatever it said.
+    /// Reports whether the server has answered, with whatever answer.
     pub(super) fn report(mut self, answered: bool) {
         let Some(circuit) = self.circuit.take() else {
             return;
@@ -120,15 +120,15 @@ impl Permit {
             return;
         }
         let pause = match &circuit.open {
-            // Calls that were under way when it was opened say nothing new.
-            Some(open) if !open.is_tried => return,
+            // Failures of calls that started before the circuit opened do not count again.
+            Some(open) if !open.has_trial => return,
             Some(open) => (open.pause * 2).min(self.breaker.longest_pause),
             None => self.breaker.pause,
         };
         circuit.open = Some(Open {
             until: Instant::now() + pause,
             pause,
-            is_tried: false,
+            has_trial: false,
         });
     }
 }
@@ -138,7 +138,7 @@ impl Drop for Permit {
         if let Some(circuit) = self.circuit.take()
             && let Some(open) = &mut circuit.lock().open
         {
-            open.is_tried = false;
+            open.has_trial = false;
         }
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_does_not_answer_is_left_alone_and_tried_by_one() {
+    async fn an_open_circuit_allows_one_trial_call() {
         let circuits = Circuits::new(Some(BREAKER));
         let dead = server("dead");
         fail(&circuits, &dead);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_trial_that_is_given_up_says_nothing() {
+    async fn a_dropped_trial_call_does_not_count() {
         let circuits = Circuits::new(Some(BREAKER));
         let dead = server("dead");
         fail(&circuits, &dead);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn calls_that_were_under_way_do_not_prolong_the_pause() {
+    async fn earlier_calls_do_not_prolong_the_pause() {
         let circuits = Circuits::new(Some(BREAKER));
         let dead = server("dead");
         let under_way: Vec<_> = (0..10).map(|_| circuits.admit(&dead).unwrap()).collect();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_breaker_every_call_is_made() {
+    fn without_a_breaker_every_call_is_permitted() {
         let circuits = Circuits::new(None);
         (0..100).for_each(|_| fail(&circuits, &server("dead")));
         assert!(circuits.admit(&server("dead")).is_ok());

@@ -1,4 +1,4 @@
-//! Asking a server which hooks it answers.
+//! Discovery of the handlers of a server.
 
 use std::time::{Duration, Instant};
 
@@ -17,28 +17,28 @@ use crate::{
     registry::ExtensionConfig,
 };
 
-/// Why it is not known what a server answers.
+/// Why the handlers of a server cannot be discovered.
 #[derive(Debug, Error)]
 pub enum DiscoverHandlersError {
-    /// It does not answer.
+    /// The server did not answer.
     #[error(transparent)]
     Post(#[from] PostError),
-    /// What it answers cannot be used.
+    /// The answer is invalid.
     #[error(transparent)]
     Answer(#[from] DiscoveryError),
 }
 
-/// How long a server may take (`defaultDiscoveryTimeout` of `internal/runtime/client/client.go`).
+/// The timeout of a discovery (`defaultDiscoveryTimeout` of `internal/runtime/client/client.go`).
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 // === impl HookClient ===
 
 impl HookClient {
-    /// Asks the server of an ExtensionConfig what it answers. Nothing is registered by that.
+    /// Calls the Discovery hook of an ExtensionConfig's server. This registers nothing.
     ///
     /// # Errors
     ///
-    /// When it does not answer, or not as it should.
+    /// When the server does not answer, or its answer is invalid.
     pub async fn discover(&self, config: &ExtensionConfig) -> Result<Discovered, DiscoverHandlersError> {
         let path = format!(
             "{}?timeout={}s",

@@ -1,4 +1,4 @@
-//! Why a hook is not answered.
+//! Errors of hook calls.
 
 use std::time::Duration;
 
@@ -11,32 +11,32 @@ use crate::{HookReference, catalog::VersionConversionError, go_json::DecodeError
 /// Why a call has no response.
 #[derive(Debug, Error)]
 pub enum HookCallError {
-    /// Nobody knows the hook.
+    /// The hook is not in the catalog.
     #[error("{0} is not registered in the catalog")]
     UnknownHook(
         /// The hook.
         HookReference,
     ),
-    /// Nobody knows yet who answers.
+    /// The ExtensionConfigs are not listed yet.
     #[error(transparent)]
     NotListed(#[from] NotListedError),
-    /// There is no such handler.
+    /// The handler does not exist.
     #[error("extension handler {0:?} not found")]
     NotRegistered(
-        /// Its name.
+        /// The name of the handler.
         String,
     ),
-    /// The handler answers something else.
+    /// The handler answers a different hook.
     #[error("extension handler {handler:?} answers {answers}, not {asked}")]
     OtherHook {
         /// The handler.
         handler: String,
-        /// What it answers, among all versions.
+        /// The hook that it answers, in any version.
         answers: String,
-        /// What it was to answer.
+        /// The requested hook.
         asked: String,
     },
-    /// The handler is for others.
+    /// The handler does not apply to the namespace.
     #[error("extension handler {handler:?} is not for namespace {namespace:?}")]
     OtherNamespace {
         /// The handler.
@@ -44,74 +44,74 @@ pub enum HookCallError {
         /// The namespace.
         namespace: String,
     },
-    /// It is not known for whom the handler is.
-    #[error("cannot tell whether extension handler {handler:?} is called: {source}")]
+    /// It is unknown whether the handler applies to the namespace.
+    #[error("cannot determine whether extension handler {handler:?} applies: {source}")]
     Namespace {
         /// The handler.
         handler: String,
-        /// Why; said with the handler wherever this is said.
+        /// The cause, which is part of the message.
         source: NamespaceError,
     },
-    /// The handler has not answered as it should.
+    /// The call of the handler failed.
     #[error("failed to call extension handler {handler:?}: {source}")]
     Handler {
         /// The handler.
         handler: String,
-        /// Why; said with the handler wherever this is said.
+        /// The cause, which is part of the message.
         source: HandlerError,
     },
 }
 
-/// What was wrong with a call to one handler.
+/// Why a call of one handler failed.
 #[derive(Debug, Error)]
 pub enum HandlerError {
-    /// The request cannot be made for its version, or its response not be read as one of the version that is asked.
+    /// The request or the response cannot be converted between versions.
     #[error(transparent)]
     Conversion(#[from] VersionConversionError),
-    /// Nobody has said how to convert to its version.
+    /// The catalog has no conversion to the handler's version.
     #[error("there is no conversion from {from} to {to}")]
     NoConversion {
-        /// The version that is asked.
+        /// The requested version.
         from: HookReference,
-        /// The version that it answers.
+        /// The handler's version.
         to: HookReference,
     },
-    /// What is asked cannot be written as JSON.
+    /// The request cannot be encoded as JSON.
     #[error("cannot encode the request: {0}")]
     Encode(
-        /// Why.
+        /// The cause.
         serde_json::Error,
     ),
-    /// It does not answer.
+    /// The request failed.
     #[error(transparent)]
     Post(#[from] PostError),
-    /// It answers what nobody can read.
+    /// The response cannot be decoded.
     #[error("failed to decode its response: {0}")]
     Decode(
-        /// Why.
+        /// The cause.
         DecodeError,
     ),
-    /// It did not answer before, and is left alone.
-    #[error("its server has not answered, and is called again in {:.1}s", .0.as_secs_f32())]
+    /// The circuit breaker blocks calls to the server.
+    #[error("its server did not answer, next call in {:.1}s", .0.as_secs_f32())]
     CircuitOpen(
-        /// How long yet.
+        /// How long calls are still blocked.
         Duration,
     ),
-    /// There is no time left.
-    #[error("there is no time left for it")]
+    /// The budget of the call is used up.
+    #[error("no time left in the budget")]
     OutOfBudget,
-    /// It says that it failed.
+    /// The handler reports a failure.
     #[error("got failure response with message: {0}")]
     Failure(
-        /// What it says.
+        /// The handler's message.
         String,
     ),
-    /// It says neither that it failed nor that it did not.
+    /// The handler's status is neither success nor failure.
     #[error("got unknown response status {status:?} with message: {message}")]
     UnknownStatus {
-        /// What it says.
+        /// The status.
         status: String,
-        /// What it says beside that.
+        /// The handler's message.
         message: String,
     },
 }
@@ -119,8 +119,8 @@ pub enum HandlerError {
 // === impl HandlerError ===
 
 impl HandlerError {
-    /// Whether the call failed rather than what was asked: all that `failurePolicy: Ignore` is about. That somebody has made a
-    /// mistake, or that the handler says it failed, is never ignored.
+    /// Reports whether `failurePolicy: Ignore` applies: the call itself failed. Configuration errors and
+    /// failures that the handler reports are never ignored.
     pub fn is_ignorable(&self) -> bool {
         match self {
             Self::Post(error) => !matches!(error, PostError::Trust(_) | PostError::Path(_)),

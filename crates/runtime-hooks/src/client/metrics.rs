@@ -1,4 +1,5 @@
-//! What calls are counted by: Cluster API's metrics by their names (`internal/runtime/metrics/metrics.go`), and what they lack.
+//! Metrics of calls: those of Cluster API by the same names (`internal/runtime/metrics/metrics.go`), and
+//! additional ones.
 
 use std::{
     collections::HashMap,
@@ -17,45 +18,45 @@ use webhook_transport::{ServerReference, client::PostError};
 
 use crate::{HookReference, registry::RegisteredHandler};
 
-/// Counters of calls and discoveries. A clone counts to the same.
+/// Metrics of calls and discoveries. Clones share their values.
 #[derive(Clone, Debug)]
 pub struct HookMetrics {
-    requests: Family<(Shared<AskedLabels>, OutcomeLabels), Counter>,
-    durations: Family<Shared<AskedLabels>, Histogram, fn() -> Histogram>,
+    requests: Family<(Shared<RequestLabels>, OutcomeLabels), Counter>,
+    durations: Family<Shared<RequestLabels>, Histogram, fn() -> Histogram>,
     handler_requests: Family<(Shared<HandlerLabels>, StatusLabels), Counter>,
     ignored_failures: Family<Shared<HandlerLabels>, Counter>,
     deprecated_requests: Family<Shared<HandlerLabels>, Counter>,
     discoveries: Family<DiscoveryLabels, Counter>,
-    /// Of each handler that was called, so that a call writes no labels.
+    /// The labels of each called handler, so that a call does not format them.
     labels: Arc<RwLock<HashMap<String, Arc<CallLabels>>>>,
 }
 
 /// How a call ended.
 #[derive(Clone, Copy)]
 pub(super) struct CallOutcome {
-    /// The HTTP status; [`None`] where there was no answer.
+    /// The HTTP status; [`None`] without an answer.
     pub(super) code: Option<u16>,
     /// `Success`, `Failure` or `Unknown`.
     pub(super) status: &'static str,
     pub(super) duration: Duration,
 }
 
-/// The labels of calls of a handler, and the series that most calls count to: that they are found once makes calls cheap.
+/// The labels of a handler's calls, with the series that most calls use. Caching them makes calls cheap.
 #[derive(Debug)]
 struct CallLabels {
-    asked: Shared<AskedLabels>,
+    asked: Shared<RequestLabels>,
     handler: Shared<HandlerLabels>,
     durations: Histogram,
-    /// Of responses of success; none before the first.
+    /// Series of successful responses, created with the first.
     successes: OnceLock<(Counter, Counter)>,
 }
 
-/// Labels of several series.
+/// Labels that several series share.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shared<L>(Arc<L>);
 
 #[derive(Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AskedLabels {
+struct RequestLabels {
     host: String,
     group: String,
     version: String,
@@ -91,10 +92,10 @@ struct DiscoveryLabels {
     result: &'static str,
 }
 
-/// How a call ended that was answered with success, which has code 200.
+/// The status label of successful calls, which have code 200.
 pub(super) const SUCCESS: &str = "Success";
 
-/// From 5 ms to a minute, as Cluster API has them.
+/// From 5 ms to a minute, as in Cluster API.
 const BUCKETS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
     20.0, 30.0, 45.0, 60.0,
@@ -103,17 +104,18 @@ const BUCKETS: [f64; 23] = [
 // === impl HookMetrics ===
 
 impl HookMetrics {
-    /// Registers all of them, at 0. The registry is to have no prefix: others look for them by these names.
+    /// Registers all metrics. `registry` must have no prefix, because dashboards for Cluster API use these
+    /// names.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::new();
         registry.register(
             "capi_runtime_sdk_requests",
-            "Requests to extensions by HTTP code, host, hook as it was asked, and status of the response",
+            "Requests to extensions, by HTTP code, host, requested hook and status of the response",
             metrics.requests.clone(),
         );
         registry.register(
             "capi_runtime_sdk_request_duration_seconds",
-            "Duration of requests to extensions by host and hook as it was asked",
+            "Duration of requests to extensions, by host and requested hook",
             metrics.durations.clone(),
         );
         registry.register(
@@ -123,7 +125,7 @@ impl HookMetrics {
         );
         registry.register(
             "capi_runtime_sdk_ignored_failures",
-            "Calls that failed and were ignored, by failurePolicy Ignore",
+            "Calls that failed and were ignored because of failurePolicy Ignore",
             metrics.ignored_failures.clone(),
         );
         registry.register(
@@ -133,13 +135,13 @@ impl HookMetrics {
         );
         registry.register(
             "capi_runtime_sdk_discoveries",
-            "Discoveries of each ExtensionConfig by result",
+            "Discoveries of each ExtensionConfig, by result",
             metrics.discoveries.clone(),
         );
         metrics
     }
 
-    /// Counts to nowhere.
+    /// Creates metrics that are not registered.
     pub(super) fn new() -> Self {
         Self {
             requests: Family::default(),
@@ -152,18 +154,18 @@ impl HookMetrics {
         }
     }
 
-    /// Counts one request of a handler over the network.
+    /// Counts one request to a handler.
     pub(super) fn request(&self, asked: &HookReference, handler: &RegisteredHandler, outcome: CallOutcome) {
-        let labels = self.labels_of(asked, handler);
+        let labels = self.call_labels(asked, handler);
         labels.durations.observe(outcome.duration.as_secs_f64());
         let counters = || {
             let status = StatusLabels {
                 status: outcome.status,
             };
-            let of_handler = (labels.handler.clone(), status);
+            let handler_labels = (labels.handler.clone(), status);
             (
                 self.counter(&labels.asked, outcome),
-                self.handler_requests.get_or_create_owned(&of_handler),
+                self.handler_requests.get_or_create_owned(&handler_labels),
             )
         };
         let (requests, handler_requests) = match outcome.status {
@@ -174,31 +176,31 @@ impl HookMetrics {
         handler_requests.inc();
     }
 
-    /// Counts one request over the network that is for no handler.
+    /// Counts one request to a server that is for no handler.
     pub(super) fn request_of_server(
         &self,
         asked: &HookReference,
         server: &ServerReference,
         outcome: CallOutcome,
     ) {
-        let asked = Shared(Arc::new(AskedLabels::of(asked, server)));
+        let asked = Shared(Arc::new(RequestLabels::new(asked, server)));
         self.counter(&asked, outcome).inc();
         let durations = self.durations.get_or_create(&asked);
         durations.observe(outcome.duration.as_secs_f64());
     }
 
     pub(super) fn ignored_failure(&self, asked: &HookReference, handler: &RegisteredHandler) {
-        let labels = self.labels_of(asked, handler);
+        let labels = self.call_labels(asked, handler);
         self.ignored_failures.get_or_create(&labels.handler).inc();
     }
 
     pub(super) fn deprecated_request(&self, asked: &HookReference, handler: &RegisteredHandler) {
-        let labels = self.labels_of(asked, handler);
+        let labels = self.call_labels(asked, handler);
         self.deprecated_requests.get_or_create(&labels.handler).inc();
     }
 
-    /// What counts requests that end like this.
-    fn counter(&self, asked: &Shared<AskedLabels>, outcome: CallOutcome) -> Counter {
+    /// Returns the counter for an outcome.
+    fn counter(&self, asked: &Shared<RequestLabels>, outcome: CallOutcome) -> Counter {
         let labels = OutcomeLabels {
             code: Code(outcome.code),
             status: outcome.status,
@@ -206,18 +208,18 @@ impl HookMetrics {
         self.requests.get_or_create_owned(&(asked.clone(), labels))
     }
 
-    /// The labels of calls of a handler, which are written where it is not the one that was called before by its name.
-    fn labels_of(&self, asked: &HookReference, handler: &RegisteredHandler) -> Arc<CallLabels> {
+    /// Returns the labels for a handler; they are created if the handler with this name has changed.
+    fn call_labels(&self, asked: &HookReference, handler: &RegisteredHandler) -> Arc<CallLabels> {
         let known = self.labels.read().get(&handler.name).cloned();
-        if let Some(known) = known.filter(|known| known.are_of(asked, handler)) {
+        if let Some(known) = known.filter(|known| known.matches(asked, handler)) {
             return known;
         }
-        let asked = Shared(Arc::new(AskedLabels::of(asked, &handler.config.server)));
+        let asked = Shared(Arc::new(RequestLabels::new(asked, &handler.config.server)));
         let written = Arc::new(CallLabels {
             durations: self.durations.get_or_create_owned(&asked),
             successes: OnceLock::new(),
             asked,
-            handler: Shared(Arc::new(HandlerLabels::of(handler))),
+            handler: Shared(Arc::new(HandlerLabels::new(handler))),
         });
         self.labels.write().insert(handler.name.clone(), written.clone());
         written
@@ -238,7 +240,7 @@ impl Default for HookMetrics {
     }
 }
 
-/// The HTTP status of an answer; [`None`] where there is none.
+/// Returns the HTTP status of an answer; [`None`] without an answer.
 pub(super) fn code<T>(answered: &Result<T, PostError>) -> Option<u16> {
     match answered {
         Ok(_) => Some(200),
@@ -250,22 +252,22 @@ pub(super) fn code<T>(answered: &Result<T, PostError>) -> Option<u16> {
 // === impl CallLabels ===
 
 impl CallLabels {
-    fn are_of(&self, asked: &HookReference, handler: &RegisteredHandler) -> bool {
-        let (of_asked, of_handler) = (&*self.asked.0, &*self.handler.0);
-        of_asked.host == handler.config.server.authority()
-            && of_asked.version == asked.version()
-            && of_asked.hook == asked.hook
-            && of_asked.group == asked.group()
-            && of_handler.version == handler.hook.version()
-            && of_handler.hook == handler.hook.hook
-            && of_handler.group == handler.hook.group()
+    fn matches(&self, asked: &HookReference, handler: &RegisteredHandler) -> bool {
+        let (request_labels, handler_labels) = (&*self.asked.0, &*self.handler.0);
+        request_labels.host == handler.config.server.authority()
+            && request_labels.version == asked.version()
+            && request_labels.hook == asked.hook
+            && request_labels.group == asked.group()
+            && handler_labels.version == handler.hook.version()
+            && handler_labels.hook == handler.hook.hook
+            && handler_labels.group == handler.hook.group()
     }
 }
 
-// === impl AskedLabels ===
+// === impl RequestLabels ===
 
-impl AskedLabels {
-    fn of(asked: &HookReference, server: &ServerReference) -> Self {
+impl RequestLabels {
+    fn new(asked: &HookReference, server: &ServerReference) -> Self {
         Self {
             host: server.authority().to_owned(),
             group: asked.group().to_owned(),
@@ -278,7 +280,7 @@ impl AskedLabels {
 // === impl HandlerLabels ===
 
 impl HandlerLabels {
-    fn of(handler: &RegisteredHandler) -> Self {
+    fn new(handler: &RegisteredHandler) -> Self {
         Self {
             handler: handler.name.clone(),
             extension_config: handler.config.name.clone(),

@@ -1,4 +1,4 @@
-//! Calling hooks.
+//! The client side: calls handlers of hooks.
 //!
 //! ```text
 //! hook, namespace -> registry -> handlers -> request of their version, with their settings -> POST -> one response
@@ -38,11 +38,11 @@ use crate::{Catalog, Registry};
 ///
 /// # Guarantees
 ///
-/// - No call takes longer than its handler's timeout, nor all of them longer than the budget that they are given.
-/// - No more of an answer is read than the transport has as its limit, and of all answers together no more than there is memory for
+/// - No call takes longer than its handler's timeout, and all calls together no longer than their budget.
+/// - The size of an answer is limited by the transport, and so is the memory of all answers together
 ///   ([`TransportOptions::answer_memory`](webhook_transport::client::TransportOptions::answer_memory)).
-/// - `failurePolicy: Ignore` makes good what a call misses on its way, and nothing else: a handler that says it failed has failed.
-/// - A call is tried again only where its hook is idempotent, by its definition.
+/// - `failurePolicy: Ignore` only ignores failures of the call itself, never a failure that the handler reports.
+/// - A call is retried only if its hook is defined as idempotent.
 #[derive(Clone)]
 pub struct HookClient {
     catalog: Arc<Catalog>,
@@ -55,37 +55,38 @@ pub struct HookClient {
     retries: u32,
 }
 
-/// How handlers are called.
+/// Options of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallOptions {
-    /// How long all of them together may take. Each has its own timeout beside that.
+    /// The budget of all calls together, in addition to each handler's timeout.
     pub budget: Option<Duration>,
-    /// One after another, or beside each other.
+    /// Whether handlers are called one at a time or concurrently.
     pub order: CallOrder,
-    /// Whether a successful response to the same request may be one of up to 10 minutes ago. Only where one handler is called.
+    /// Whether a successful response to an identical request may be reused for up to 10 minutes. Only applies
+    /// to calls of one handler.
     pub cached: bool,
 }
 
-/// In which order several handlers are called.
+/// The order in which several handlers are called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallOrder {
-    /// By name, one after another, until one fails: so that several that do not answer are not all waited for.
+    /// One after another by name, until one fails, so that at most one unresponsive handler delays the call.
     #[default]
     Sequential,
-    /// So many beside each other, until one fails.
+    /// Concurrently, until one fails.
     Concurrent(
-        /// At most.
+        /// The maximum number of concurrent calls.
         usize,
     ),
 }
 
-/// How often a call of an idempotent hook is tried again that failed on its way.
+/// How often a failed call of an idempotent hook is retried.
 const RETRIES: u32 = 2;
 
 // === impl CallOptions ===
 
 impl CallOptions {
-    /// When the budget ends; [`None`] where that is never.
+    /// When the budget ends; [`None`] without a budget.
     fn deadline(&self) -> Option<Instant> {
         self.budget.and_then(|budget| Instant::now().checked_add(budget))
     }
@@ -94,7 +95,7 @@ impl CallOptions {
 // === impl HookClient ===
 
 impl HookClient {
-    /// A client of the handlers of `registry`, which knows the hooks of `catalog`.
+    /// Creates a client for the handlers of `registry` and the hooks of `catalog`.
     pub fn new(catalog: Arc<Catalog>, registry: Arc<Registry>, transport: Transport) -> Self {
         Self {
             catalog,
@@ -108,33 +109,33 @@ impl HookClient {
         }
     }
 
-    /// Knows namespaces, for handlers that are for the objects of some only.
+    /// Sets the source of namespace labels, for handlers with a namespaceSelector.
     #[must_use]
     pub fn with_namespaces(mut self, namespaces: Arc<dyn NamespaceLabels>) -> Self {
         self.namespaces = namespaces;
         self
     }
 
-    /// Leaves servers alone that do not answer, or with [`None`] calls them however often.
+    /// Sets the circuit breaker; with [`None`], unresponsive servers are always called.
     #[must_use]
     pub fn with_circuit_breaker(mut self, breaker: Option<CircuitBreaker>) -> Self {
         self.circuits = Circuits::new(breaker);
         self
     }
 
-    /// Counts to `metrics`.
+    /// Sets the metrics.
     #[must_use]
     pub fn with_metrics(mut self, metrics: HookMetrics) -> Self {
         self.metrics = metrics;
         self
     }
 
-    /// Whose handlers are called.
+    /// The registry of handlers.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// Which hooks it knows.
+    /// The catalog of hooks.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }

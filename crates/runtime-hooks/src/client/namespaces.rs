@@ -1,35 +1,35 @@
-//! Whether a handler is for the objects of a namespace.
+//! Labels of namespaces.
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 use thiserror::Error;
 
-/// Labels of namespaces, for namespaceSelectors.
+/// A source of namespace labels, for namespaceSelectors.
 pub trait NamespaceLabels: Send + Sync + 'static {
-    /// The labels of a namespace, a map of strings.
+    /// Returns the labels of a namespace as a map of strings.
     fn labels(&self, namespace: String) -> BoxFuture<'_, Result<Value, NamespaceError>>;
 }
 
-/// Why it is not known whether a handler is for the objects of a namespace.
+/// Why the labels of a namespace are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NamespaceError {
-    /// There is none.
+    /// The namespace does not exist.
     #[error("namespace {0:?} not found")]
     NotFound(
-        /// Its name.
+        /// The name of the namespace.
         String,
     ),
-    /// It cannot be read.
+    /// The namespace cannot be read.
     #[error("cannot read namespace {namespace:?}: {problem}")]
     Read {
-        /// Its name.
+        /// The name of the namespace.
         namespace: String,
-        /// Why.
+        /// The cause.
         problem: String,
     },
 }
 
-/// No namespaces: whoever selects some is an error.
+/// No source: a handler with a namespaceSelector causes an error.
 #[derive(Clone, Copy, Debug)]
 pub struct NoNamespaces;
 

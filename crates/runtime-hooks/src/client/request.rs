@@ -1,4 +1,4 @@
-//! What is sent: one request, as each of several handlers is to have it.
+//! A request, encoded for each of several handlers.
 
 use std::sync::OnceLock;
 
@@ -14,19 +14,19 @@ use crate::{
     registry::RegisteredHandler,
 };
 
-/// A request that several handlers may get.
+/// A request that can be sent to several handlers.
 pub(super) struct PreparedRequest<'a> {
     catalog: &'a Catalog,
     definition: &'a HookDefinition,
-    /// The beginning of the request as JSON, which says what it is.
+    /// The start of the JSON object, with `kind` and `apiVersion`.
     head: Vec<u8>,
     fields: Vec<u8>,
     settings: Map<String, Value>,
-    /// The whole of it, for each handler that has no settings of its own.
+    /// The whole request without settings of an ExtensionConfig, encoded once.
     common: OnceLock<Bytes>,
 }
 
-/// A handler's own: what is sent to it, and how what it answers is read.
+/// The request for one handler, and the conversion of its response.
 pub(super) struct HandlerRequest {
     pub(super) body: Bytes,
     pub(super) conversion: ConversionPath,
@@ -35,19 +35,19 @@ pub(super) struct HandlerRequest {
 // === impl PreparedRequest ===
 
 impl<'a> PreparedRequest<'a> {
-    /// A request of `definition`, which is encoded once for all.
+    /// Encodes `request` once for all handlers.
     ///
     /// # Errors
     ///
-    /// When it is not an object, or cannot be written as JSON.
+    /// When the request is not an object, or cannot be written as JSON.
     pub(super) fn new(
         catalog: &'a Catalog,
         definition: &'a HookDefinition,
         request: &impl Serialize,
     ) -> Result<Self, serde_json::Error> {
-        let RequestFields { text, settings } = RequestFields::of(request)?;
+        let RequestFields { text, settings } = RequestFields::from_request(request)?;
         let mut head = serde_json::to_vec(&definition.typed_request(Map::new()))?;
-        // The end of the object, which is not there yet.
+        // Removes the closing brace; more fields follow.
         head.pop();
         Ok(Self {
             catalog,
@@ -59,12 +59,13 @@ impl<'a> PreparedRequest<'a> {
         })
     }
 
-    /// What it is a request of.
+    /// The hook of the request.
     pub(super) fn definition(&self) -> &HookDefinition {
         self.definition
     }
 
-    /// As `handler` is to have it: in its version, with the settings of its ExtensionConfig where the request has not others.
+    /// Encodes the request for `handler`: in its version, with the settings of its ExtensionConfig. Settings
+    /// of the request take precedence.
     pub(super) fn for_handler(&self, handler: &RegisteredHandler) -> Result<HandlerRequest, HandlerError> {
         let asked = self.definition.reference();
         let path = self.catalog.conversion(asked, &handler.hook);
@@ -80,11 +81,11 @@ impl<'a> PreparedRequest<'a> {
         Ok(HandlerRequest { body, conversion })
     }
 
-    /// The request with its settings, in the version that is asked.
+    /// Returns the request with settings, in the caller's version.
     ///
     /// # Errors
     ///
-    /// When it cannot be read as it was written.
+    /// When the encoded request cannot be read back.
     pub(super) fn with_settings(&self, settings: &HookSettings) -> Result<Value, HandlerError> {
         serde_json::from_slice(&self.encode(settings)?).map_err(HandlerError::Encode)
     }
@@ -148,7 +149,7 @@ mod tests {
     };
 
     fn sent<H: Hook>(request: Value, settings: &[(&str, &str)]) -> Value {
-        let catalog = Catalog::of_cluster_api();
+        let catalog = Catalog::cluster_api();
         let definition = catalog.get(&H::reference()).unwrap();
         let config = ExtensionConfig {
             name: "ext1".into(),
@@ -172,13 +173,13 @@ mod tests {
         assert_eq!(
             prepared.for_handler(&handler).unwrap().body,
             first,
-            "it stays as it was"
+            "the request is unchanged"
         );
         serde_json::from_slice(&first).unwrap()
     }
 
     #[test]
-    fn what_the_request_sets_counts_for_more() {
+    fn settings_of_the_request_take_precedence() {
         let api_version = "hooks.runtime.cluster.x-k8s.io/v1alpha1";
         let typed = |mut request: Value| {
             request["kind"] = "BeforeClusterCreateRequest".into();
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(
             sent::<Discovery>(json!({}), &[("a", "1")]),
             json!({"kind": "DiscoveryRequest", "apiVersion": api_version}),
-            "it has no settings"
+            "the request has no settings"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The fields of a request, written once.
+//! The JSON fields of a request.
 
 use serde::{
     Serialize, Serializer,
@@ -6,31 +6,31 @@ use serde::{
 };
 use serde_json::{Error, Map, Value};
 
-/// What a request asks, as JSON, with others to be put before it.
+/// The fields of a request as JSON text, ready to be appended to other fields.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct RequestFields {
-    /// All but those that say what it is and its settings, each behind a comma: `,"cluster":{}`.
+    /// All fields except `kind`, `apiVersion` and `settings`, each after a comma: `,"cluster":{}`.
     pub(super) text: Vec<u8>,
-    /// Its settings.
+    /// The settings.
     pub(super) settings: Map<String, Value>,
 }
 
-/// Takes an object apart.
+/// Serializes the fields of an object separately.
 struct FieldWriter {
     fields: RequestFields,
-    /// The key that was written last of a map.
+    /// The pending key of a map.
     key: Option<String>,
 }
 
 // === impl RequestFields ===
 
 impl RequestFields {
-    /// The fields of `request`.
+    /// Serializes the fields of `request`.
     ///
     /// # Errors
     ///
-    /// When it is not an object, or cannot be written as JSON.
-    pub(super) fn of(request: &impl Serialize) -> Result<Self, Error> {
+    /// When the request is not an object, or cannot be written as JSON.
+    pub(super) fn from_request(request: &impl Serialize) -> Result<Self, Error> {
         request.serialize(FieldWriter {
             fields: Self::default(),
             key: None,
@@ -61,7 +61,7 @@ impl FieldWriter {
     }
 }
 
-/// What is written of a value that is not an object.
+/// Stands in for the compound serializers of values that are not objects.
 macro_rules! refused {
     ($($method:ident($($type:ty),*);)*) => {
         $(fn $method(self $(, _: $type)*) -> Result<RequestFields, Error> {
@@ -229,13 +229,13 @@ mod tests {
     }
 
     fn written(request: &impl Serialize) -> (Value, Map<String, Value>) {
-        let RequestFields { text, settings } = RequestFields::of(request).unwrap();
+        let RequestFields { text, settings } = RequestFields::from_request(request).unwrap();
         let whole = [&b"{\"first\":0"[..], &text, b"}"].concat();
         (serde_json::from_slice(&whole).unwrap(), settings)
     }
 
     #[test]
-    fn fields_of_structs_and_of_json_are_written() {
+    fn fields_of_structs_and_json_are_serialized() {
         let others = json!({"a\"b": {"c": [1]}, "kind": "x"});
         let request = Request {
             api_version: "v1",
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_objects_is_a_request() {
+    fn only_objects_are_requests() {
         for request in [
             json!(null),
             json!(true),
@@ -266,16 +266,16 @@ mod tests {
             json!([]),
             json!([{}]),
         ] {
-            let error = RequestFields::of(&request).unwrap_err();
+            let error = RequestFields::from_request(&request).unwrap_err();
             assert_eq!(error.to_string(), "the request is not an object", "{request}");
         }
-        assert!(RequestFields::of(&json!({"settings": [1]})).is_err());
-        assert!(RequestFields::of(&BTreeMap::from([(1, 2)])).is_err());
+        assert!(RequestFields::from_request(&json!({"settings": [1]})).is_err());
+        assert!(RequestFields::from_request(&BTreeMap::from([(1, 2)])).is_err());
     }
 
     proptest! {
         #[test]
-        fn what_is_written_is_what_serde_writes(fields in prop::collection::btree_map("[a-z\"\\\\\u{e9}]{1,4}", any::<i64>(), 0..5)) {
+        fn fields_are_serialized_as_by_serde_json(fields in prop::collection::btree_map("[a-z\"\\\\\u{e9}]{1,4}", any::<i64>(), 0..5)) {
             let mut expected = serde_json::to_value(&fields).unwrap();
             expected["first"] = expected.get("first").cloned().unwrap_or(json!(0));
             prop_assert_eq!(written(&fields).0, expected);

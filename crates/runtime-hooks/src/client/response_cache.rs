@@ -1,4 +1,4 @@
-//! Responses that need not be asked for again.
+//! A cache of responses.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use sha2::{Digest, Sha256};
 
 use crate::registry::RegisteredHandler;
 
-/// Successful responses, each by who gave it and what was asked.
+/// Successful responses, by handler and request.
 #[derive(Clone, Debug)]
 pub(super) struct ResponseCache(Cache<CacheKey, Bytes>);
 
-/// The handler, its ExtensionConfig's resourceVersion, and the request with its settings.
+/// A hash of the handler, its ExtensionConfig's resourceVersion, and the request with its settings.
 pub(super) type CacheKey = [u8; 32];
 
-/// How long a response is good (`internal/runtime/client/client.go`).
+/// How long a response is cached (`internal/runtime/client/client.go`).
 const GOOD_FOR: Duration = Duration::from_secs(600);
 
-/// The most bytes of all responses together.
+/// The maximum size of all responses together, in bytes.
 const LARGEST: u64 = 32 << 20;
 
 // === impl ResponseCache ===
@@ -40,13 +40,13 @@ impl ResponseCache {
         self.0.get(key)
     }
 
-    /// Keeps a copy: the memory of an answer is for those that are being read.
+    /// Stores a copy, so that the response does not occupy the transport's memory for answers.
     pub(super) fn insert(&self, key: CacheKey, body: &[u8]) {
         self.0.insert(key, Bytes::copy_from_slice(body));
     }
 }
 
-/// The key of a request to a handler, the same in whatever order its fields are written.
+/// Returns the key of a request to a handler, independent of the order of fields.
 pub(super) fn key(handler: &RegisteredHandler, request: &Value) -> CacheKey {
     let mut hash = Sha256::new();
     let parts = [
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_of_all_that_the_response_depends_on() {
+    fn the_key_covers_handler_and_request() {
         let request = json!({"settings": {"a": "1", "b": "2"}, "list": [1, "1", null]});
         let first = key(&handler("a", "1"), &request);
         let reordered = json!({"list": [1, "1", null], "settings": {"b": "2", "a": "1"}});

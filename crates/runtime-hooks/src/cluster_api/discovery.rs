@@ -1,4 +1,4 @@
-//! The hook with which a server says which others it answers.
+//! The hook that lists the handlers of a server.
 
 use super::macros::{hooks, object, responses};
 use crate::HookRequest;
@@ -6,40 +6,40 @@ use crate::HookRequest;
 hooks! {
     "Discovery":
 
-    /// Which hooks a server answers, by which handlers.
+    /// Lists the hooks that a server answers, and their handlers.
     Discovery(DiscoveryRequest) -> DiscoveryResponse {
-        summary: "Which hooks a server answers",
-        description: "Asked when a server is registered and from then on again and again. Every server must answer it.",
+        summary: "Lists the hooks that a server answers",
+        description: "Called when a server is registered, and periodically from then on. Every server must answer it.",
         singleton: true,
     }
 }
 
 object! {
-    /// Asks for all handlers of a server.
+    /// Requests all handlers of a server.
     pub struct DiscoveryRequest {}
 }
 
 responses! {
     /// The handlers of a server.
     pub struct DiscoveryResponse {
-        /// What answers.
+        /// The handlers.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub handlers: Vec<HandlerInfo>,
     }
 }
 
 object! {
-    /// A handler as its server tells of it (`ExtensionHandler`).
+    /// A handler as listed by its server (`ExtensionHandler`).
     pub struct HandlerInfo {
-        /// A DNS label.
+        /// The name, a DNS label.
         pub name: String,
-        /// What it answers.
+        /// The hook that the handler answers.
         pub request_hook: RequestHook,
-        /// How long it may take, 0 to 30; 10 where nothing is said.
+        /// The timeout of calls in seconds, 0 to 30; the default is 10.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "i32")]
         pub timeout_seconds: Option<i32>,
-        /// Fail or Ignore; Fail where nothing is said.
+        /// Fail or Ignore; the default is Fail.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         pub failure_policy: Option<String>,
@@ -47,11 +47,11 @@ object! {
 }
 
 object! {
-    /// A hook by its names (`GroupVersionHook`).
+    /// The names of a hook (`GroupVersionHook`).
     pub struct RequestHook {
-        /// Its group and version, with a slash between them.
+        /// The group and version, separated by a slash.
         pub api_version: String,
-        /// Its name.
+        /// The name.
         pub hook: String,
     }
 }

@@ -1,4 +1,4 @@
-//! Hooks with which machines are changed without being replaced.
+//! Hooks that update machines in place instead of replacing them.
 
 use super::{
     Patch, is_default,
@@ -9,25 +9,22 @@ use crate::EmbeddedObject;
 hooks! {
     "In-Place Update Hooks":
 
-    /// Which changes of a Machine need no other one.
+    /// Determines which changes of a Machine can be made in place.
     CanUpdateMachine(CanUpdateMachineRequest) -> CanUpdateMachineResponse {
-        summary: "Which changes of a Machine can be made in place",
-        description: "Asked while an update is planned. The patches lead from the current objects to what the handler can do; where they do \
-                      not lead to the desired ones, the Machine is replaced. Only specs count.",
+        summary: "Determines which changes of a Machine can be made in place",
+        description: "Called while an update is planned. The patches change the current objects to what the handler can update; if the result differs from the desired objects, the Machine is replaced. Only specs are compared.",
     }
 
-    /// Which changes of a MachineSet need no other Machines.
+    /// Determines which changes of a MachineSet can be made in place.
     CanUpdateMachineSet(CanUpdateMachineSetRequest) -> CanUpdateMachineSetResponse {
-        summary: "Which changes of a MachineSet can be made in place",
-        description: "Asked while an update is planned. The patches lead from the current objects to what the handler can do; where they do \
-                      not lead to the desired ones, the Machines are replaced. Only the specs of templates count.",
+        summary: "Determines which changes of a MachineSet can be made in place",
+        description: "Called while an update is planned. The patches change the current objects to what the handler can update; if the result differs from the desired objects, the Machines are replaced. Only the specs of templates are compared.",
     }
 
-    /// Changes a Machine in place.
+    /// Updates a Machine in place.
     UpdateMachine(UpdateMachineRequest) -> UpdateMachineResponse {
-        summary: "Changes a Machine in place",
-        description: "Asked again and again until the handler fails or has nothing more to do. It begins the update only where it has not \
-                      begun.",
+        summary: "Updates a Machine in place",
+        description: "Called repeatedly until the handler fails or has nothing left to do. The handler starts the update only if it is not already running.",
     }
 }
 
@@ -35,10 +32,10 @@ requests! {
     /// Asks which changes of a Machine can be made in place.
     #[schemars(extend("required" = ["current", "desired"]))]
     pub struct CanUpdateMachineRequest {
-        /// As it is.
+        /// The current objects.
         #[serde(skip_serializing_if = "is_default")]
         pub current: MachineObjects,
-        /// As it should be.
+        /// The desired objects.
         #[serde(skip_serializing_if = "is_default")]
         pub desired: MachineObjects,
     }
@@ -46,83 +43,84 @@ requests! {
     /// Asks which changes of a MachineSet can be made in place.
     #[schemars(extend("required" = ["current", "desired"]))]
     pub struct CanUpdateMachineSetRequest {
-        /// As it is.
+        /// The current objects.
         #[serde(skip_serializing_if = "is_default")]
         pub current: MachineSetObjects,
-        /// As it should be.
+        /// The desired objects.
         #[serde(skip_serializing_if = "is_default")]
         pub desired: MachineSetObjects,
     }
 
-    /// Asks for a Machine to be changed in place.
+    /// Requests an in-place update of a Machine.
     #[schemars(extend("required" = ["desired"]))]
     pub struct UpdateMachineRequest {
-        /// As it should be.
+        /// The desired objects.
         #[serde(skip_serializing_if = "is_default")]
         pub desired: MachineObjects,
     }
 }
 
 responses! {
-    /// Which changes of a Machine can be made in place. A patch that says nothing: none.
+    /// The changes of a Machine that can be made in place. An empty patch means none.
     pub struct CanUpdateMachineResponse {
-        /// Those of the Machine.
+        /// Patch of the Machine.
         #[serde(skip_serializing_if = "is_default")]
         pub machine_patch: Patch,
-        /// Those of the machine of its infrastructure.
+        /// Patch of the infrastructure machine.
         #[serde(skip_serializing_if = "is_default")]
         pub infrastructure_machine_patch: Patch,
-        /// Those of its bootstrap config.
+        /// Patch of the bootstrap config.
         #[serde(skip_serializing_if = "is_default")]
         pub bootstrap_config_patch: Patch,
     }
 
-    /// Which changes of a MachineSet can be made in place. A patch that says nothing: none.
+    /// The changes of a MachineSet that can be made in place. An empty patch means none.
     pub struct CanUpdateMachineSetResponse {
-        /// Those of the MachineSet.
+        /// Patch of the MachineSet.
         #[serde(skip_serializing_if = "is_default")]
         pub machine_set_patch: Patch,
-        /// Those of the template of its infrastructure.
+        /// Patch of the infrastructure machine template.
         #[serde(skip_serializing_if = "is_default")]
         pub infrastructure_machine_template_patch: Patch,
-        /// Those of the template of its bootstrap configs.
+        /// Patch of the bootstrap config template.
         #[serde(skip_serializing_if = "is_default")]
         pub bootstrap_config_template_patch: Patch,
     }
 }
 
 retry_responses! {
-    /// How far the update of a Machine is: under way where there is a time to ask again, else done.
+    /// The progress of a Machine's update: running if there is a retry time, else finished.
     pub struct UpdateMachineResponse;
 }
 
 object! {
-    /// A Machine and what it refers to (`CanUpdateMachineRequestObjects` and `UpdateMachineRequestObjects`).
+    /// A Machine and the objects that it references (`CanUpdateMachineRequestObjects` and
+    /// `UpdateMachineRequestObjects`).
     #[schemars(extend("required" = ["machine", "infrastructureMachine"]))]
     pub struct MachineObjects {
         /// The Machine.
         #[serde(skip_serializing_if = "is_default")]
         pub machine: EmbeddedObject,
-        /// The machine of its infrastructure.
+        /// The infrastructure machine.
         #[serde(skip_serializing_if = "is_default")]
         pub infrastructure_machine: EmbeddedObject,
-        /// Its bootstrap config, where it has one.
+        /// The bootstrap config, if there is one.
         #[serde(skip_serializing_if = "is_default")]
         pub bootstrap_config: EmbeddedObject,
     }
 }
 
 object! {
-    /// A MachineSet and what it refers to (`CanUpdateMachineSetRequestObjects`).
+    /// A MachineSet and the objects that it references (`CanUpdateMachineSetRequestObjects`).
     #[schemars(extend("required" = ["machineSet", "infrastructureMachineTemplate"]))]
     pub struct MachineSetObjects {
         /// The MachineSet.
         #[serde(skip_serializing_if = "is_default")]
         pub machine_set: EmbeddedObject,
-        /// The template of its infrastructure.
+        /// The infrastructure machine template.
         #[serde(skip_serializing_if = "is_default")]
         pub infrastructure_machine_template: EmbeddedObject,
-        /// The template of its bootstrap configs, where it has one.
+        /// The bootstrap config template, if there is one.
         #[serde(skip_serializing_if = "is_default")]
         pub bootstrap_config_template: EmbeddedObject,
     }

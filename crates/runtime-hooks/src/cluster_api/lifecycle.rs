@@ -1,4 +1,4 @@
-//! Hooks at the beginning and the end of a cluster.
+//! Hooks for the creation and deletion of a cluster.
 
 use super::macros::{hooks, requests, responses, retry_responses};
 use crate::EmbeddedObject;
@@ -6,23 +6,22 @@ use crate::EmbeddedObject;
 hooks! {
     "Lifecycle Hooks":
 
-    /// Before the objects of a Cluster are made.
+    /// Called before the objects of a Cluster are created.
     BeforeClusterCreate(BeforeClusterCreateRequest) -> BeforeClusterCreateResponse {
         summary: "Before a Cluster is created",
-        description: "Asked once the Cluster is there, before any object of its topology is made. None is made while a handler blocks.",
+        description: "Called after the Cluster object is created, before any object of its topology is. No object is created while a handler blocks.",
     }
 
-    /// When the control plane of a Cluster can be reached for the first time.
+    /// Called when the control plane of a Cluster is reachable for the first time.
     AfterControlPlaneInitialized(AfterControlPlaneInitializedRequest) -> AfterControlPlaneInitializedResponse {
         summary: "After a control plane is reachable for the first time",
-        description: "Told until every handler has succeeded, and then no more. It blocks nothing.",
+        description: "Called until every handler has succeeded once. This hook cannot block.",
     }
 
-    /// Before the objects of a Cluster are deleted.
+    /// Called before the objects of a Cluster are deleted.
     BeforeClusterDelete(BeforeClusterDeleteRequest) -> BeforeClusterDeleteResponse {
         summary: "Before a Cluster is deleted",
-        description: "Asked once the Cluster is to be deleted, before any object of its topology is. None is deleted while a handler \
-                      blocks.",
+        description: "Called after the Cluster object is marked for deletion, before any object of its topology is deleted. No object is deleted while a handler blocks.",
     }
 }
 
@@ -33,7 +32,7 @@ requests! {
         pub cluster: EmbeddedObject,
     }
 
-    /// Tells that a control plane is reachable.
+    /// Notifies handlers that a control plane is reachable.
     pub struct AfterControlPlaneInitializedRequest {
         /// The Cluster.
         pub cluster: EmbeddedObject,
@@ -47,7 +46,7 @@ requests! {
 }
 
 responses! {
-    /// Whether a handler has taken note of the control plane.
+    /// Whether the handler has processed the notification.
     pub struct AfterControlPlaneInitializedResponse {}
 }
 

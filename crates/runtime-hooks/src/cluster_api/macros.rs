@@ -1,17 +1,17 @@
-//! What all hooks of Cluster API have in common, written once.
+//! Macros for the common parts of Cluster API's hooks.
 
 use crate::HookMetadata;
 
-/// Of each hook. Asking one twice does no more than asking it once: an extension is required to succeed again where it has
-/// succeeded before, since all of them are asked again while one blocks or fails (Cluster API's book, "Implementing Runtime
+/// Metadata common to all hooks. They are idempotent: Cluster API calls all extensions again while one blocks
+/// or fails, and requires that an extension succeeds again (Cluster API's book, "Implementing Runtime
 /// Extensions", Idempotence).
 pub(super) const METADATA: HookMetadata = HookMetadata {
     idempotent: true,
     ..HookMetadata::new()
 };
 
-/// Hooks of this group and version, each with its request, its response and what is known of it beside them; and the function
-/// `definitions`, which has them all.
+/// Defines hooks of this group and version with their request, response and metadata; and the function
+/// `definitions`, which returns all of them.
 macro_rules! hooks {
     ($tag:literal: $(
         $(#[$attribute:meta])*
@@ -36,14 +36,14 @@ macro_rules! hooks {
             }
         )+
 
-        /// The hooks of this file.
+        /// Returns the hooks of this module.
         pub(super) fn definitions() -> Vec<$crate::catalog::HookDefinition> {
-            vec![$($crate::catalog::HookDefinition::of::<$hook>()),+]
+            vec![$($crate::catalog::HookDefinition::for_hook::<$hook>()),+]
         }
     };
 }
 
-/// A type that is written and read as Go does.
+/// Defines a type that is encoded and decoded as in Go.
 macro_rules! object {
     ($(#[$attribute:meta])* pub struct $name:ident { $($fields:tt)* }) => {
         #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
@@ -53,13 +53,13 @@ macro_rules! object {
     };
 }
 
-/// Requests, which have settings beside their fields (`CommonRequest` of `api/runtime/hooks/v1alpha1/common_types.go`).
+/// Defines requests, which have settings (`CommonRequest` of `api/runtime/hooks/v1alpha1/common_types.go`).
 macro_rules! requests {
     ($($(#[$attribute:meta])* pub struct $request:ident { $($fields:tt)* })+) => { $(
         $crate::cluster_api::macros::object! {
             $(#[$attribute])*
             pub struct $request {
-                /// Of the ExtensionConfig and of whoever asks, whose own go first.
+                /// Settings of the ExtensionConfig and of the caller; the caller's take precedence.
                 #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
                 pub settings: $crate::hook::HookSettings,
                 $($fields)*
@@ -72,7 +72,7 @@ macro_rules! requests {
     )+ };
 }
 
-/// Responses, which have a status and a message beside their fields (`CommonResponse` of
+/// Defines responses, which have a status and a message (`CommonResponse` of
 /// `api/runtime/hooks/v1alpha1/common_types.go`).
 macro_rules! responses {
     ($($(#[$attribute:meta])* pub struct $response:ident { $($fields:tt)* })+) => { $(
@@ -82,7 +82,7 @@ macro_rules! responses {
                 /// Whether the handler succeeded.
                 #[serde(default = "crate::response::ResponseStatus::unset")]
                 pub status: $crate::response::ResponseStatus,
-                /// What a person is to know.
+                /// A message for users.
                 #[serde(skip_serializing_if = "String::is_empty")]
                 pub message: String,
                 $($fields)*
@@ -105,7 +105,7 @@ macro_rules! responses {
     )+ };
 }
 
-/// Responses of hooks that block, which say when to ask again (`CommonRetryResponse` of
+/// Defines responses of blocking hooks, which have a retry time (`CommonRetryResponse` of
 /// `api/runtime/hooks/v1alpha1/common_types.go`).
 macro_rules! retry_responses {
     ($($(#[$attribute:meta])* pub struct $response:ident;)+) => { $(
@@ -115,10 +115,11 @@ macro_rules! retry_responses {
                 /// Whether the handler succeeded.
                 #[serde(default = "crate::response::ResponseStatus::unset")]
                 pub status: $crate::response::ResponseStatus,
-                /// What a person is to know.
+                /// A message for users.
                 #[serde(skip_serializing_if = "String::is_empty")]
                 pub message: String,
-                /// After how many seconds to ask again; what is asked for does not go on before. 0: it does.
+                /// The number of seconds until the hook is called again; the operation is blocked until then.
+                /// 0 does not block.
                 pub retry_after_seconds: i32,
             }
         }

@@ -1,7 +1,7 @@
 //! Cluster API's own hooks: all of `hooks.runtime.cluster.x-k8s.io/v1alpha1` (`api/runtime/hooks/v1alpha1`).
 //!
-//! Objects in them are [`EmbeddedObject`](crate::EmbeddedObject)s: which version of a Cluster they carry has changed while the
-//! version of the hooks has not.
+//! Objects in them are [`EmbeddedObject`](crate::EmbeddedObject)s, because the version of a Cluster in them
+//! has changed without a new version of the hooks.
 
 mod discovery;
 mod in_place_update;
@@ -30,7 +30,7 @@ pub const GROUP: &str = "hooks.runtime.cluster.x-k8s.io";
 /// The version of Cluster API's own hooks.
 pub const VERSION: &str = "v1alpha1";
 
-/// All hooks of this group and version.
+/// Returns all hooks of this group and version.
 pub(crate) fn definitions() -> Vec<HookDefinition> {
     [
         discovery::definitions(),
@@ -43,7 +43,7 @@ pub(crate) fn definitions() -> Vec<HookDefinition> {
     .concat()
 }
 
-/// Whether a field says nothing: Go leaves it out (`omitzero`).
+/// Reports whether a field has its default value; Go omits it then (`omitzero`).
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

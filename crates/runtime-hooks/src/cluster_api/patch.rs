@@ -1,4 +1,4 @@
-//! Patches, with which handlers say how an object should be.
+//! Patches in responses.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde_json::Value;
 use super::{is_default, macros::object};
 use crate::Base64Bytes;
 
-/// How a patch is written.
+/// The format of a patch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum PatchType {
     /// A list of operations (RFC 6902).
     JsonPatch,
-    /// The fields that change (RFC 7386).
+    /// The changed fields (RFC 7386).
     JsonMergePatch,
-    /// Something else, or nothing.
+    /// Another value, or none.
     Unknown(String),
 }
 
@@ -28,7 +28,7 @@ object! {
         #[serde(skip_serializing_if = "is_default")]
         #[schemars(with = "String")]
         pub patch_type: PatchType,
-        /// The patch.
+        /// The content of the patch.
         #[serde(skip_serializing_if = "is_default")]
         pub patch: Base64Bytes,
     }
@@ -77,7 +77,7 @@ impl fmt::Display for PatchType {
 // === impl Patch ===
 
 impl Patch {
-    /// The patch that has the operations of `patch` (RFC 6902).
+    /// Creates a patch with the operations of `patch` (RFC 6902).
     pub fn json(patch: &Value) -> Self {
         Self {
             patch_type: PatchType::JsonPatch,
@@ -85,7 +85,7 @@ impl Patch {
         }
     }
 
-    /// The patch that changes the fields of `patch` (RFC 7386).
+    /// Creates a patch that changes the fields of `patch` (RFC 7386).
     pub fn merge(patch: &Value) -> Self {
         Self {
             patch_type: PatchType::JsonMergePatch,
@@ -93,7 +93,7 @@ impl Patch {
         }
     }
 
-    /// Whether it says anything.
+    /// Reports whether the patch has a type or content.
     pub fn is_defined(&self) -> bool {
         !is_default(self)
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_says_nothing_is_told_from_one_that_does() {
+    fn an_empty_patch_is_not_defined() {
         assert!(!Patch::default().is_defined());
         assert_eq!(serde_json::to_value(Patch::default()).unwrap(), json!({}));
         let other: Patch = serde_json::from_value(json!({"patchType": "StrategicMerge"})).unwrap();

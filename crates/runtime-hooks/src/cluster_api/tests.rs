@@ -1,5 +1,6 @@
-//! What Go writes for each hook is read and written again as it was (`tests/cluster-api-examples.json`: written by Go's
-//! `encoding/json` from the types of `sigs.k8s.io/cluster-api/api` v1.14.2, once with every field and once with none).
+//! What Go encodes for each hook is decoded and encoded again unchanged (`tests/cluster-api-examples.json`:
+//! encoded by Go's `encoding/json` from the types of `sigs.k8s.io/cluster-api/api` v1.14.2, once with every
+//! field and once with none).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::{
     response::{HookOutcome, ResponseStatus},
 };
 
-/// What can be asked of a hook whichever it is.
+/// Operations on a hook, independent of its types.
 struct Case {
     name: &'static str,
     request: fn(&Value) -> Value,
@@ -23,7 +24,7 @@ struct Case {
 }
 
 impl Case {
-    fn of<H: Hook>() -> Self {
+    fn for_hook<H: Hook>() -> Self {
         Self {
             name: H::NAME,
             request: again::<H::Request>,
@@ -49,23 +50,23 @@ fn again<T: serde::de::DeserializeOwned + serde::Serialize>(body: &Value) -> Val
 
 fn cases() -> Vec<Case> {
     vec![
-        Case::of::<AfterClusterUpgrade>(),
-        Case::of::<AfterControlPlaneInitialized>(),
-        Case::of::<AfterControlPlaneUpgrade>(),
-        Case::of::<AfterWorkersUpgrade>(),
-        Case::of::<BeforeClusterCreate>(),
-        Case::of::<BeforeClusterDelete>(),
-        Case::of::<BeforeClusterUpgrade>(),
-        Case::of::<BeforeControlPlaneUpgrade>(),
-        Case::of::<BeforeWorkersUpgrade>(),
-        Case::of::<CanUpdateMachine>(),
-        Case::of::<CanUpdateMachineSet>(),
-        Case::of::<DiscoverVariables>(),
-        Case::of::<Discovery>(),
-        Case::of::<GeneratePatches>(),
-        Case::of::<GenerateUpgradePlan>(),
-        Case::of::<UpdateMachine>(),
-        Case::of::<ValidateTopology>(),
+        Case::for_hook::<AfterClusterUpgrade>(),
+        Case::for_hook::<AfterControlPlaneInitialized>(),
+        Case::for_hook::<AfterControlPlaneUpgrade>(),
+        Case::for_hook::<AfterWorkersUpgrade>(),
+        Case::for_hook::<BeforeClusterCreate>(),
+        Case::for_hook::<BeforeClusterDelete>(),
+        Case::for_hook::<BeforeClusterUpgrade>(),
+        Case::for_hook::<BeforeControlPlaneUpgrade>(),
+        Case::for_hook::<BeforeWorkersUpgrade>(),
+        Case::for_hook::<CanUpdateMachine>(),
+        Case::for_hook::<CanUpdateMachineSet>(),
+        Case::for_hook::<DiscoverVariables>(),
+        Case::for_hook::<Discovery>(),
+        Case::for_hook::<GeneratePatches>(),
+        Case::for_hook::<GenerateUpgradePlan>(),
+        Case::for_hook::<UpdateMachine>(),
+        Case::for_hook::<ValidateTopology>(),
     ]
 }
 
@@ -73,7 +74,7 @@ fn examples() -> Map<String, Value> {
     serde_json::from_str(include_str!("../../tests/cluster-api-examples.json")).unwrap()
 }
 
-/// `body` as our types have it, which know nothing of its type.
+/// Removes `kind` and `apiVersion`, which our types do not have.
 fn untyped(body: &Value) -> Value {
     let mut fields = body.as_object().unwrap().clone();
     fields.retain(|field, _| field != "kind" && field != "apiVersion");
@@ -81,10 +82,10 @@ fn untyped(body: &Value) -> Value {
 }
 
 #[test]
-fn there_are_the_hooks_that_cluster_api_has() {
+fn the_catalog_has_all_hooks_of_cluster_api() {
     let of_go: BTreeSet<_> = examples().keys().cloned().collect();
     let ours: BTreeSet<_> = cases().iter().map(|case| case.name.to_owned()).collect();
-    let catalog = Catalog::of_cluster_api();
+    let catalog = Catalog::cluster_api();
     let defined: BTreeSet<_> = catalog
         .hooks()
         .map(|hook| hook.reference().hook.clone())
@@ -95,8 +96,8 @@ fn there_are_the_hooks_that_cluster_api_has() {
 }
 
 #[test]
-fn what_go_writes_is_written_again_as_it_was() {
-    let (catalog, examples) = (Catalog::of_cluster_api(), examples());
+fn json_of_go_round_trips() {
+    let (catalog, examples) = (Catalog::cluster_api(), examples());
     for case in cases() {
         let (name, example) = (case.name, &examples[case.name]);
         let hook = catalog.named(name).next().unwrap();
@@ -131,7 +132,7 @@ fn what_go_writes_is_written_again_as_it_was() {
 }
 
 #[test]
-fn a_response_succeeds_unless_something_is_said() {
+fn a_default_response_is_a_success() {
     for case in cases() {
         let response = (case.default_response)();
         let retry = json!({"status": "Success", "retryAfterSeconds": 0});
@@ -154,7 +155,7 @@ fn a_response_without_a_status_is_not_a_success() {
 }
 
 #[test]
-fn an_outcome_is_kept_where_there_is_a_field_for_it() {
+fn an_outcome_is_stored_in_existing_fields() {
     let blocking = examples().into_iter().filter_map(|(name, example)| {
         let blocks = example["fullResponse"].get("retryAfterSeconds").is_some();
         blocks.then_some(name)
@@ -178,7 +179,7 @@ fn an_outcome_is_kept_where_there_is_a_field_for_it() {
 }
 
 #[test]
-fn any_version_of_an_object_survives() {
+fn embedded_objects_round_trip_in_any_version() {
     let cluster = json!({
         "apiVersion": "cluster.x-k8s.io/v9", "kind": "Cluster", "metadata": {"name": "a", "namespace": "b", "new": null},
         "spec": {"Paused": [1, 2.5, {}], "paused": "yes"}, "more": 18_446_744_073_709_551_615_u64,
@@ -204,7 +205,7 @@ fn any_version_of_an_object_survives() {
     }
 }
 
-/// JSON in which names of fields are mostly those that hooks have, in any case.
+/// JSON with field names that are mostly those of hooks, in any case.
 fn body() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![
         Just(Value::Null),
@@ -227,21 +228,21 @@ fn body() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_comes_is_read_or_refused(body in body()) {
-        for hook in Catalog::of_cluster_api().hooks() {
+    fn any_json_is_decoded_or_rejected(body in body()) {
+        for hook in Catalog::cluster_api().hooks() {
             let _ = hook.check_request(&body);
             let _ = hook.check_response(&body);
         }
     }
 
     #[test]
-    fn whatever_bytes_come_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn any_bytes_are_decoded_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = go_json::read::<GeneratePatchesRequest>(&bytes);
         let _ = go_json::read::<DiscoveryResponse>(&bytes);
     }
 
     #[test]
-    fn what_is_taken_is_not_changed_by_taking_it_again(body in body()) {
+    fn decoding_is_idempotent(body in body()) {
         let written = |body: &Value| {
             let request = go_json::read_value::<GeneratePatchesRequest>(body.clone()).ok()?;
             serde_json::to_value(request).ok()

@@ -1,4 +1,4 @@
-//! Hooks with which the templates of a ClusterClass are made to fit a Cluster.
+//! Hooks that adapt the templates of a ClusterClass to a Cluster.
 
 use serde_json::Value;
 
@@ -11,31 +11,29 @@ use crate::{Base64Bytes, EmbeddedObject};
 hooks! {
     "Topology Mutation Hook":
 
-    /// How the templates of a Cluster differ from those of its ClusterClass.
+    /// Generates patches for the templates of a Cluster.
     GeneratePatches(GeneratePatchesRequest) -> GeneratePatchesResponse {
-        summary: "How the templates of a Cluster differ from its ClusterClass",
-        description: "Asked whenever the topology of a Cluster is computed. The same templates and variables must always be answered with \
-                      the same patches; they are applied in the order of the answer.",
+        summary: "Generates patches for the templates of a Cluster",
+        description: "Called whenever the topology of a Cluster is computed. The same templates and variables must always result in the same patches; they are applied in the order of the response.",
     }
 
-    /// Whether the templates of a Cluster are as they should be.
+    /// Validates the patched templates of a Cluster.
     ValidateTopology(ValidateTopologyRequest) -> ValidateTopologyResponse {
-        summary: "Whether the templates of a Cluster are valid",
-        description: "Asked whenever the topology of a Cluster is computed, after all patches. A failure keeps it from being applied.",
+        summary: "Validates the templates of a Cluster",
+        description: "Called whenever the topology of a Cluster is computed, after all patches. The topology is not applied if a handler fails.",
     }
 
-    /// Which variables patches use.
+    /// Lists the variables that patches use.
     DiscoverVariables(DiscoverVariablesRequest) -> DiscoverVariablesResponse {
-        summary: "Which variables the patches use",
-        description: "Asked whenever a ClusterClass that names the handler is reconciled. Clusters of it may set the variables, which \
-                      must be as the schemas say.",
+        summary: "Lists the variables that patches use",
+        description: "Called whenever a ClusterClass that names the handler is reconciled. Clusters of that class may set the variables, validated by their schemas.",
     }
 }
 
 requests! {
-    /// Asks for the patches of templates.
+    /// Requests patches for templates.
     pub struct GeneratePatchesRequest {
-        /// The variables of all templates.
+        /// Variables for all templates.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub variables: Vec<Variable>,
         /// The templates.
@@ -44,31 +42,31 @@ requests! {
 
     /// Asks whether templates are valid.
     pub struct ValidateTopologyRequest {
-        /// The variables of all templates.
+        /// Variables for all templates.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub variables: Vec<Variable>,
         /// The templates.
         pub items: Vec<ValidateTopologyRequestItem>,
     }
 
-    /// Asks for variables.
+    /// Requests the variables.
     pub struct DiscoverVariablesRequest {}
 }
 
 responses! {
-    /// The patches of templates.
+    /// Patches for templates.
     pub struct GeneratePatchesResponse {
         /// The patches, in the order in which they are applied.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub items: Vec<GeneratePatchesResponseItem>,
     }
 
-    /// Whether templates are valid.
+    /// The result of a validation.
     pub struct ValidateTopologyResponse {}
 
     /// The variables that patches use.
     pub struct DiscoverVariablesResponse {
-        /// Each a ClusterClassVariable: its name, whether it is required, and its schema.
+        /// The variables, each a ClusterClassVariable: its name, whether it is required, and its schema.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub variables: Vec<EmbeddedObject>,
     }
@@ -77,13 +75,13 @@ responses! {
 object! {
     /// A template to patch.
     pub struct GeneratePatchesRequestItem {
-        /// What patches of it name it by.
+        /// Identifies the template in the response.
         pub uid: String,
-        /// What uses it.
+        /// The object that uses the template.
         pub holder_reference: HolderReference,
         /// The template.
         pub object: EmbeddedObject,
-        /// The variables of this template alone.
+        /// Variables for only this template.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub variables: Vec<Variable>,
     }
@@ -92,7 +90,7 @@ object! {
 object! {
     /// A patch of a template.
     pub struct GeneratePatchesResponseItem {
-        /// The template, by what the request names it by.
+        /// Identifies the template by the UID in the request.
         pub uid: String,
         /// JSONPatch or JSONMergePatch.
         #[schemars(with = "String")]
@@ -105,11 +103,11 @@ object! {
 object! {
     /// A template to validate.
     pub struct ValidateTopologyRequestItem {
-        /// What uses it.
+        /// The object that uses the template.
         pub holder_reference: HolderReference,
         /// The template.
         pub object: EmbeddedObject,
-        /// The variables of this template alone.
+        /// Variables for only this template.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub variables: Vec<Variable>,
     }

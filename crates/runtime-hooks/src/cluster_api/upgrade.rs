@@ -1,4 +1,4 @@
-//! Hooks around the upgrade of a cluster, which goes over several versions where the first and the last are far apart.
+//! Hooks for the upgrade of a cluster, which takes several steps if the versions are far apart.
 
 use super::{
     UpgradeStep,
@@ -9,46 +9,40 @@ use crate::EmbeddedObject;
 hooks! {
     "Lifecycle Hooks":
 
-    /// Before a Cluster gets another Kubernetes version.
+    /// Called before a Cluster is upgraded.
     BeforeClusterUpgrade(BeforeClusterUpgradeRequest) -> BeforeClusterUpgradeResponse {
         summary: "Before a Cluster is upgraded",
-        description: "Asked once for an upgrade, when the version of the Cluster was changed and before its control plane gets any other \
-                      version. Nothing is upgraded while a handler blocks.",
+        description: "Called once for each upgrade, after the version of the Cluster has changed and before the first step of its control plane. Nothing is upgraded while a handler blocks.",
     }
 
-    /// Before the control plane of a Cluster gets another Kubernetes version.
+    /// Called before each step of the control plane's upgrade.
     BeforeControlPlaneUpgrade(BeforeControlPlaneUpgradeRequest) -> BeforeControlPlaneUpgradeResponse {
         summary: "Before a control plane is upgraded",
-        description: "Asked before each version that the control plane goes over, the target too. It keeps its version while a handler \
-                      blocks.",
+        description: "Called before each version of the upgrade plan, including the target. The control plane keeps its version while a handler blocks.",
     }
 
-    /// After the control plane of a Cluster got another Kubernetes version.
+    /// Called after each step of the control plane's upgrade.
     AfterControlPlaneUpgrade(AfterControlPlaneUpgradeRequest) -> AfterControlPlaneUpgradeResponse {
         summary: "After a control plane is upgraded",
-        description: "Asked when all machines of the control plane have a version that it goes over, the target too. Neither the workers \
-                      nor the control plane get another one while a handler blocks.",
+        description: "Called when all machines of the control plane have a version of the upgrade plan, including the target. Neither the workers nor the control plane are upgraded further while a handler blocks.",
     }
 
-    /// Before the workers of a Cluster get another Kubernetes version.
+    /// Called before each step of the workers' upgrade.
     BeforeWorkersUpgrade(BeforeWorkersUpgradeRequest) -> BeforeWorkersUpgradeResponse {
         summary: "Before workers are upgraded",
-        description: "Asked before each version that the workers go over, the target too; versions that they skip are not asked for. They \
-                      keep their version while a handler blocks.",
+        description: "Called before each version of the workers' upgrade plan, including the target, but not for versions that the workers skip. The workers keep their version while a handler blocks.",
     }
 
-    /// After the workers of a Cluster got another Kubernetes version.
+    /// Called after each step of the workers' upgrade.
     AfterWorkersUpgrade(AfterWorkersUpgradeRequest) -> AfterWorkersUpgradeResponse {
         summary: "After workers are upgraded",
-        description: "Asked when all workers have a version that they go over, the target too. The upgrade does not go on while a handler \
-                      blocks.",
+        description: "Called when all workers have a version of their upgrade plan, including the target. The upgrade does not continue while a handler blocks.",
     }
 
-    /// After all of a Cluster got another Kubernetes version.
+    /// Called after a Cluster is upgraded.
     AfterClusterUpgrade(AfterClusterUpgradeRequest) -> AfterClusterUpgradeResponse {
         summary: "After a Cluster is upgraded",
-        description: "Asked when the control plane and all workers have the version of the Cluster. No other upgrade begins while a handler \
-                      blocks.",
+        description: "Called when the control plane and all workers have the version of the Cluster. No other upgrade starts while a handler blocks.",
     }
 }
 
@@ -57,83 +51,83 @@ requests! {
     pub struct BeforeClusterUpgradeRequest {
         /// The Cluster.
         pub cluster: EmbeddedObject,
-        /// The version that it has.
+        /// The current version.
         pub from_kubernetes_version: String,
-        /// The version that it is to have.
+        /// The target version.
         pub to_kubernetes_version: String,
-        /// What the control plane goes over, the target too.
+        /// The versions of the control plane's upgrade plan, including the target.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub control_plane_upgrades: Vec<UpgradeStep>,
-        /// What the workers go over, the target too.
+        /// The versions of the workers' upgrade plan, including the target.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub workers_upgrades: Vec<UpgradeStep>,
     }
 
-    /// Asks whether a control plane may get its next version.
+    /// Asks whether a control plane may be upgraded to its next version.
     pub struct BeforeControlPlaneUpgradeRequest {
         /// The Cluster.
         pub cluster: EmbeddedObject,
-        /// The version that the control plane has.
+        /// The current version of the control plane.
         pub from_kubernetes_version: String,
-        /// The version that it gets next.
+        /// The next version of the control plane.
         pub to_kubernetes_version: String,
-        /// What the control plane has still to go over.
+        /// The remaining versions of the control plane's upgrade plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub control_plane_upgrades: Vec<UpgradeStep>,
-        /// What the workers have still to go over.
+        /// The remaining versions of the workers' upgrade plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub workers_upgrades: Vec<UpgradeStep>,
     }
 
-    /// Asks whether what follows the upgrade of a control plane may go on.
+    /// Asks whether the upgrade may continue after a step of the control plane.
     pub struct AfterControlPlaneUpgradeRequest {
         /// The Cluster.
         pub cluster: EmbeddedObject,
-        /// The version that the control plane has now.
+        /// The current version of the control plane.
         pub kubernetes_version: String,
-        /// What the control plane has still to go over.
+        /// The remaining versions of the control plane's upgrade plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub control_plane_upgrades: Vec<UpgradeStep>,
-        /// What the workers have still to go over.
+        /// The remaining versions of the workers' upgrade plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub workers_upgrades: Vec<UpgradeStep>,
     }
 
-    /// Asks whether workers may get their next version.
+    /// Asks whether workers may be upgraded to their next version.
     pub struct BeforeWorkersUpgradeRequest {
         /// The Cluster.
         pub cluster: EmbeddedObject,
-        /// The version that the workers have.
+        /// The current version of the workers.
         pub from_kubernetes_version: String,
-        /// The version that they get next.
+        /// The next version of the workers.
         pub to_kubernetes_version: String,
-        /// What the control plane has still to go over.
+        /// The remaining versions of the control plane's upgrade plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub control_plane_upgrades: Vec<UpgradeStep>,
-        /// What the workers have still to go over.
+        /// The remaining versions of the workers' upgrade plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub workers_upgrades: Vec<UpgradeStep>,
     }
 
-    /// Asks whether what follows the upgrade of workers may go on.
+    /// Asks whether the upgrade may continue after a step of the workers.
     pub struct AfterWorkersUpgradeRequest {
         /// The Cluster.
         pub cluster: EmbeddedObject,
-        /// The version that the workers have now.
+        /// The current version of the workers.
         pub kubernetes_version: String,
-        /// What the control plane has still to go over.
+        /// The remaining versions of the control plane's upgrade plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub control_plane_upgrades: Vec<UpgradeStep>,
-        /// What the workers have still to go over.
+        /// The remaining versions of the workers' upgrade plan.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub workers_upgrades: Vec<UpgradeStep>,
     }
 
-    /// Asks whether the next upgrade of a Cluster may begin.
+    /// Asks whether the next upgrade of a Cluster may start.
     pub struct AfterClusterUpgradeRequest {
         /// The Cluster.
         pub cluster: EmbeddedObject,
-        /// The version that all of it has now.
+        /// The version of the control plane and all workers.
         pub kubernetes_version: String,
     }
 }
@@ -142,18 +136,18 @@ retry_responses! {
     /// Whether a Cluster may be upgraded.
     pub struct BeforeClusterUpgradeResponse;
 
-    /// Whether a control plane may get its next version.
+    /// Whether a control plane may be upgraded to its next version.
     pub struct BeforeControlPlaneUpgradeResponse;
 
-    /// Whether what follows the upgrade of a control plane may go on.
+    /// Whether the upgrade may continue after a step of the control plane.
     pub struct AfterControlPlaneUpgradeResponse;
 
-    /// Whether workers may get their next version.
+    /// Whether workers may be upgraded to their next version.
     pub struct BeforeWorkersUpgradeResponse;
 
-    /// Whether what follows the upgrade of workers may go on.
+    /// Whether the upgrade may continue after a step of the workers.
     pub struct AfterWorkersUpgradeResponse;
 
-    /// Whether the next upgrade of a Cluster may begin.
+    /// Whether the next upgrade of a Cluster may start.
     pub struct AfterClusterUpgradeResponse;
 }

@@ -1,4 +1,4 @@
-//! The hook that says over which versions a cluster is upgraded.
+//! The hook that plans an upgrade.
 
 use super::{
     is_default,
@@ -9,41 +9,40 @@ use crate::EmbeddedObject;
 hooks! {
     "Chained Upgrade Hook":
 
-    /// Over which versions a Cluster goes to another one.
+    /// Lists the versions of an upgrade.
     GenerateUpgradePlan(GenerateUpgradePlanRequest) -> GenerateUpgradePlanResponse {
-        summary: "Over which versions a Cluster is upgraded",
-        description: "Asked whenever a plan is needed. The control plane goes over at least one version of each minor version up to and \
-                      including the target; where nothing is said of the workers, they take as few steps as the version skew of \
-                      Kubernetes allows.",
+        summary: "Lists the versions of an upgrade",
+        description: "Called whenever a plan is needed. The control plane needs at least one version of each minor version up to and including the target; without versions for the workers, they take as few steps as the version skew policy of Kubernetes allows.",
     }
 }
 
 requests! {
-    /// Asks for the way from one version to another.
+    /// Requests an upgrade plan.
     #[schemars(extend("required" = ["cluster", "fromControlPlaneKubernetesVersion", "toKubernetesVersion"]))]
     pub struct GenerateUpgradePlanRequest {
         /// The Cluster.
         #[serde(skip_serializing_if = "is_default")]
         pub cluster: EmbeddedObject,
-        /// The version that the control plane has.
+        /// The current version of the control plane.
         #[serde(skip_serializing_if = "String::is_empty")]
         pub from_control_plane_kubernetes_version: String,
-        /// The oldest version that a worker has; empty where there is no worker.
+        /// The oldest version of a worker; empty without workers.
         #[serde(skip_serializing_if = "String::is_empty")]
         pub from_workers_kubernetes_version: String,
-        /// The version that all are to have.
+        /// The target version.
         #[serde(skip_serializing_if = "String::is_empty")]
         pub to_kubernetes_version: String,
     }
 }
 
 responses! {
-    /// The way from one version to another.
+    /// An upgrade plan.
     pub struct GenerateUpgradePlanResponse {
         /// The versions of the control plane, in order; the last one is the target.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub control_plane_upgrades: Vec<UpgradeStep>,
-        /// The versions of the workers, in order; the last one is the target. Empty: as few as may be.
+        /// The versions of the workers, in order; the last one is the target. If empty, as few steps as
+        /// possible.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub workers_upgrades: Vec<UpgradeStep>,
     }
@@ -53,7 +52,7 @@ object! {
     /// A step of an upgrade (`UpgradeStep` and `UpgradeStepInfo`).
     #[schemars(extend("required" = ["version"]))]
     pub struct UpgradeStep {
-        /// The Kubernetes version that it leads to.
+        /// The Kubernetes version of this step.
         #[serde(skip_serializing_if = "String::is_empty")]
         pub version: String,
     }

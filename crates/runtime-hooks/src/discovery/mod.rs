@@ -1,8 +1,8 @@
-//! The Discovery hook: a server says which hooks it answers, by which handlers.
+//! The answer of the Discovery hook: the hooks that a server answers, and their handlers.
 //!
-//! What is required of an answer is what Cluster API requires (`internal/runtime/client/client.go`), but for hooks that the catalog
-//! does not know: of a group that it knows they are left out and told, since a server may be newer than who asks it; of another
-//! group they are anybody's own, and taken as they are.
+//! An answer is validated as Cluster API does (`internal/runtime/client/client.go`), except for hooks that
+//! the catalog does not have. In a group that the catalog has, they are skipped and reported, since a server
+//! may be newer than its caller. In another group they are custom hooks, and are accepted.
 
 #[cfg(test)]
 mod tests;
@@ -19,66 +19,66 @@ use crate::{
     go_json::{field, first_value},
 };
 
-/// What a server answers.
+/// A valid answer of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Discovered {
-    /// By name.
+    /// The handlers, sorted by name.
     pub handlers: Vec<Handler>,
-    /// Those of hooks that nobody knows here, by name: each `name` with its `hook`. Nobody calls them.
+    /// Handlers of unknown hooks, sorted by name: each `name` with its `hook`. They are not called.
     pub unknown: Vec<(String, HookReference)>,
-    /// Those of [`Self::handlers`] that answer a version which is deprecated, by name: each `name` with its `hook`.
+    /// The [`Self::handlers`] of a deprecated version, sorted by name: each `name` with its `hook`.
     pub deprecated: Vec<(String, HookReference)>,
 }
 
-/// What answers a hook.
+/// A handler of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handler {
-    /// A DNS label, once in an answer.
+    /// The name, a DNS label that is unique in the server.
     pub name: String,
-    /// What it answers.
+    /// The hook that it answers.
     pub hook: HookReference,
-    /// How long an answer may take, in seconds: 1 to 30. [`None`] where the server asks for 0, which readers take for 10.
+    /// The timeout in seconds, 1 to 30. [`None`] if the server sent 0, which means 10.
     pub timeout_seconds: Option<i32>,
-    /// What a call that fails means.
+    /// How callers treat a failed call.
     pub failure_policy: FailurePolicy,
 }
 
-/// What a call that fails means to the caller.
+/// How callers treat a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// The caller cannot go on.
+    /// The operation fails.
     Fail,
-    /// The caller goes on as if the handler had nothing to say.
+    /// The operation continues as if the response were empty.
     Ignore,
 }
 
-/// Why an answer says nothing of what a server answers.
+/// Why an answer is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DiscoveryError {
     /// It is not JSON.
     #[error("the answer is not JSON: {0}")]
     NotJson(
-        /// What is wrong.
+        /// The parse error.
         String,
     ),
-    /// The server says that it failed.
+    /// The server reports a failure.
     #[error("got failure response with message: {0}")]
     Failure(
-        /// What it says beside that.
+        /// The server's message.
         String,
     ),
-    /// The server says neither that it failed nor that it did not.
+    /// The server's status is neither success nor failure.
     #[error("got unknown response status {status:?} with message: {message}")]
     UnknownStatus {
-        /// What it says.
+        /// The status.
         status: String,
-        /// What it says beside that.
+        /// The server's message.
         message: String,
     },
-    /// Its handlers are not what they must be: everything that is wrong with them.
+    /// Handlers are invalid.
     #[error("{}", .0.join("; "))]
     Invalid(
-        /// Each names its field.
+        /// All problems, each with its field.
         Vec<String>,
     ),
 }
@@ -86,47 +86,47 @@ pub enum DiscoveryError {
 /// The longest timeout of a handler, in seconds.
 const LONGEST_TIMEOUT: i64 = 30;
 
-/// The timeout of a handler that names none, in seconds.
+/// The default timeout of a handler, in seconds.
 const DEFAULT_TIMEOUT: i64 = 10;
 
-/// The most handlers that the status of an ExtensionConfig holds.
+/// The maximum number of handlers in the status of an ExtensionConfig.
 const MOST_HANDLERS: usize = 512;
 
-/// How much of what a server says is repeated, in characters.
+/// Characters of a server's text that an error quotes.
 const LONGEST_MESSAGE: usize = 512;
 
-/// How many problems are told of one answer.
+/// The maximum number of reported problems.
 const MOST_PROBLEMS: usize = 20;
 
-/// What a server is asked.
+/// The body of a Discovery request.
 pub fn request() -> Value {
     json!({ "kind": "DiscoveryRequest", "apiVersion": format!("{GROUP}/{VERSION}") })
 }
 
-/// Where a server is asked, behind the path of its ExtensionConfig.
+/// The path of the Discovery hook, below that of the ExtensionConfig.
 pub fn path() -> String {
     Discovery::reference().path()
 }
 
-/// Reads the body of an answer by the hooks of `catalog`. The handlers are sorted by name: servers written in Go give them in an
-/// order that differs each time.
+/// Parses an answer with the hooks of `catalog`. The handlers are sorted by name, because servers written in
+/// Go list them in random order.
 ///
 /// # Errors
 ///
-/// When the server did not succeed, or anything is wrong with one of the handlers.
+/// When the server did not succeed, or a handler is invalid.
 pub fn read_answer(body: &[u8], catalog: &Catalog) -> Result<Discovered, DiscoveryError> {
     let answer = first_value(body).map_err(|error| DiscoveryError::NotJson(error.to_string()))?;
     let Value::Object(answer) = &answer else {
         return Err(DiscoveryError::NotJson("it must be an object".into()));
     };
-    let said = |name| field(answer, name).and_then(Value::as_str).unwrap_or_default();
-    let message = || tidied(said("message"));
-    match said("status") {
+    let text_field = |name| field(answer, name).and_then(Value::as_str).unwrap_or_default();
+    let message = || excerpt(text_field("message"));
+    match text_field("status") {
         "Success" => {}
         "Failure" => return Err(DiscoveryError::Failure(message())),
         status => {
             return Err(DiscoveryError::UnknownStatus {
-                status: tidied(status),
+                status: excerpt(status),
                 message: message(),
             });
         }
@@ -136,7 +136,7 @@ pub fn read_answer(body: &[u8], catalog: &Catalog) -> Result<Discovered, Discove
         None => Vec::new(),
         Some(Value::Array(items)) if items.len() > MOST_HANDLERS => {
             problems.push(format!(
-                "handlers: {} of them, {MOST_HANDLERS} at most",
+                "handlers: {} items, at most {MOST_HANDLERS} are allowed",
                 items.len()
             ));
             Vec::new()
@@ -200,13 +200,13 @@ fn read_handler(item: &Value, index: usize, problems: &mut Vec<String>) -> Optio
     };
     let name = string(item, "name", &place, problems);
     if !is_label(&name) {
-        problems.push(format!("{place}.name: {:?} must be a DNS label", tidied(&name)));
+        problems.push(format!("{place}.name: {:?} must be a DNS label", excerpt(&name)));
     }
     let hook = HookReference {
         api_version: string(request_hook, "apiVersion", &place, problems),
         hook: string(request_hook, "hook", &place, problems),
     };
-    if let Some(problem) = problem_of(&hook) {
+    if let Some(problem) = hook_problem(&hook) {
         problems.push(format!("{place}.requestHook: {problem}"));
     }
     let timeout = match field(item, "timeoutSeconds") {
@@ -232,18 +232,18 @@ fn read_handler(item: &Value, index: usize, problems: &mut Vec<String>) -> Optio
     })
 }
 
-/// What is wrong with a hook that a handler is said to answer.
-fn problem_of(hook: &HookReference) -> Option<String> {
+/// Returns the problem of a hook's names, if any.
+fn hook_problem(hook: &HookReference) -> Option<String> {
     if !hook.has_group_and_version() {
-        let api_version = tidied(&hook.api_version);
+        let api_version = excerpt(&hook.api_version);
         return Some(format!(
             "apiVersion {api_version:?} must have the form <group>/<version>"
         ));
     }
-    (!hook.has_name()).then(|| format!("hook {:?} must be the name of a hook", tidied(&hook.hook)))
+    (!hook.has_name()).then(|| format!("hook {:?} must be the name of a hook", excerpt(&hook.hook)))
 }
 
-/// The text of a field; where it is none, that is a problem.
+/// Returns the string in a field; adds a problem if it is not a string.
 fn string(object: &Map<String, Value>, name: &str, place: &str, problems: &mut Vec<String>) -> String {
     match field(object, name) {
         None => String::new(),
@@ -255,15 +255,16 @@ fn string(object: &Map<String, Value>, name: &str, place: &str, problems: &mut V
     }
 }
 
-/// The beginning of what somebody else wrote, on one line.
-fn tidied(text: &str) -> String {
+/// Returns the beginning of a server's text as one line.
+fn excerpt(text: &str) -> String {
     text::tidied(text).chars().take(LONGEST_MESSAGE).collect()
 }
 
 // === impl Handler ===
 
 impl Handler {
-    /// The handler as the status of the ExtensionConfig `config` names it. There a name is that of one server among all.
+    /// Returns the handler for the status of the ExtensionConfig `config`, where its name includes that of
+    /// the ExtensionConfig.
     pub fn to_status(&self, config: &str) -> Value {
         let mut status = json!({
             "name": format!("{}.{config}", self.name),
@@ -280,7 +281,7 @@ impl Handler {
 // === impl FailurePolicy ===
 
 impl FailurePolicy {
-    /// As it is written.
+    /// The value in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fail => "Fail",

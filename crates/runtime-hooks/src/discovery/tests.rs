@@ -7,7 +7,7 @@ fn handler(name: &str, hook: &str) -> Value {
 }
 
 fn discovered(answer: &Value) -> Result<Discovered, DiscoveryError> {
-    read_answer(answer.to_string().as_bytes(), &Catalog::of_cluster_api())
+    read_answer(answer.to_string().as_bytes(), &Catalog::cluster_api())
 }
 
 fn read(answer: &Value) -> Result<Vec<Handler>, DiscoveryError> {
@@ -21,7 +21,7 @@ fn with(field: &str, value: Value) -> Value {
 }
 
 #[test]
-fn handlers_are_told_with_their_defaults_and_in_order() {
+fn handlers_are_sorted_and_have_defaults() {
     let mut second = handler("second", "GeneratePatches");
     second["timeoutSeconds"] = 0.into();
     second["failurePolicy"] = "Ignore".into();
@@ -48,7 +48,7 @@ fn handlers_are_told_with_their_defaults_and_in_order() {
 }
 
 #[test]
-fn hooks_of_other_groups_are_anybodys_own() {
+fn hooks_of_unknown_groups_are_accepted() {
     let own = json!({"apiVersion": "hooks.example.com/v1", "hook": "BeforeCoffee"});
     assert_eq!(
         read(&with("requestHook", own)).unwrap()[0].hook.path(),
@@ -57,7 +57,7 @@ fn hooks_of_other_groups_are_anybodys_own() {
 }
 
 #[test]
-fn a_server_may_know_more_hooks_than_who_asks() {
+fn unknown_hooks_of_a_known_group_are_skipped() {
     let newer = json!({"apiVersion": format!("{GROUP}/v1"), "hook": "BeforeClusterCreate"});
     let mut second = handler("second", "BeforeCoffee");
     second["timeoutSeconds"] = 5.into();
@@ -81,7 +81,7 @@ fn a_server_may_know_more_hooks_than_who_asks() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn every_problem_is_reported() {
     let message = |answer: &Value| read(answer).unwrap_err().to_string();
     assert_eq!(
         message(&json!({"status": "Failure", "message": "no\n database"})),
@@ -175,7 +175,7 @@ fn what_is_wrong_is_named() {
     assert!(read(&json!({"status": "Success", "handlers": many[..512]})).is_ok());
     assert_eq!(
         message(&json!({"status": "Success", "handlers": many})),
-        "handlers: 600 of them, 512 at most"
+        "handlers: 600 items, at most 512 are allowed"
     );
     let wrong = vec![json!(1); 100];
     assert!(message(&json!({"status": "Success", "handlers": wrong})).ends_with("; and 80 more"));
@@ -183,12 +183,12 @@ fn what_is_wrong_is_named() {
 
 proptest! {
     #[test]
-    fn whatever_a_server_answers_is_read_or_refused(body in ".{0,200}") {
-        let _ = read_answer(body.as_bytes(), &Catalog::of_cluster_api());
+    fn any_answer_is_accepted_or_rejected(body in ".{0,200}") {
+        let _ = read_answer(body.as_bytes(), &Catalog::cluster_api());
     }
 
     #[test]
-    fn what_is_taken_may_be_a_status(
+    fn accepted_handlers_fit_into_the_status(
         names in prop::collection::vec("[a-z./-]{0,4}", 0..4), timeout in -2_i64..40, policy in "Fail|Ignore|fail|",
     ) {
         let handlers: Vec<_> = names.iter().map(|name| {

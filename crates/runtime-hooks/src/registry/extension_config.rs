@@ -1,4 +1,4 @@
-//! ExtensionConfigs, as those read them who call their servers.
+//! ExtensionConfigs as callers of their servers read them.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -16,99 +16,99 @@ use crate::{
     hook::HookSettings,
 };
 
-/// Where a server of handlers is, for whom they answer, and what they are to work with.
+/// A server of handlers: how to call it, for which namespaces, and with which settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExtensionConfig {
-    /// A DNS label, one in the cluster.
+    /// The name, a DNS label.
     pub name: String,
-    /// Changes with the object; empty for one that is in no cluster.
+    /// The resourceVersion; empty for an ExtensionConfig that is not in a cluster.
     pub resource_version: String,
-    /// Who is called.
+    /// The server.
     pub server: ServerReference,
-    /// For objects of which namespaces, a LabelSelector; `{}` for all.
+    /// A LabelSelector of namespaces whose objects the handlers are called for; `{}` selects all.
     pub namespace_selector: Value,
-    /// What every request gets, where whoever calls has not said otherwise.
+    /// The default settings of every request.
     pub settings: HookSettings,
 }
 
-/// Why a server cannot be called by what its ExtensionConfig says.
+/// Why an ExtensionConfig is invalid.
 #[derive(Debug, Error)]
 pub enum ExtensionConfigError {
-    /// A field is not as it must be.
+    /// A field is invalid.
     #[error("{path}: {problem}")]
     Field {
-        /// The field.
+        /// The path of the field.
         path: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
-    /// Nobody can be called there.
+    /// The server cannot be called.
     #[error("spec.clientConfig: {0}")]
     Server(#[from] ServerError),
-    /// Nobody can select by it.
+    /// The namespaceSelector is invalid.
     #[error("spec.namespaceSelector{0}")]
     NamespaceSelector(#[from] LabelSelectorError),
 }
 
-/// Why the handlers that an ExtensionConfig's status names are not to be called (`validateExtensionConfig` of Cluster API's
-/// `core/reconcilers/extensionconfig`).
+/// Why the handlers in an ExtensionConfig's status must not be called (`validateExtensionConfig` of Cluster
+/// API's `core/reconcilers/extensionconfig`).
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum NotDiscoveredError {
-    /// Nobody has said whom to trust.
+    /// There is no trust bundle.
     #[error("caBundle is not set on ExtensionConfig {0}")]
     NoCaBundle(
-        /// Its name.
+        /// The name of the ExtensionConfig.
         String,
     ),
-    /// Nobody has asked the server yet.
+    /// The server was not discovered yet.
     #[error("waiting for the Discovered condition of ExtensionConfig {0}")]
     NoCondition(
-        /// Its name.
+        /// The name of the ExtensionConfig.
         String,
     ),
-    /// The server was asked, and has not answered.
+    /// The discovery failed.
     #[error("ExtensionConfig {name} is not discovered: {message}")]
     Failed {
-        /// Its name.
+        /// The name of the ExtensionConfig.
         name: String,
-        /// What is said about it.
+        /// The message of the condition.
         message: String,
     },
-    /// What is said is about another generation.
+    /// The condition is for another generation.
     #[error(
-        "waiting for the Discovered condition of generation {generation} of ExtensionConfig {name}, it is of {observed}"
+        "waiting for the Discovered condition of generation {generation} of ExtensionConfig {name}, observed generation is {observed}"
     )]
     Outdated {
-        /// Its name.
+        /// The name of the ExtensionConfig.
         name: String,
-        /// The generation that is there.
+        /// The current generation.
         generation: i64,
-        /// The generation that the condition is about.
+        /// The generation of the condition.
         observed: i64,
     },
-    /// A handler is none that discovery can have written.
+    /// A handler in the status is invalid.
     #[error("status.handlers[{index}].{field}: {problem}")]
     Handler {
-        /// Which.
+        /// The index of the handler.
         index: usize,
-        /// Its field.
+        /// The field of the handler.
         field: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 }
 
-/// With it nothing becomes of an ExtensionConfig's changes (`PausedAnnotation` of Cluster API).
+/// Pauses reconciliation of an ExtensionConfig (`PausedAnnotation` of Cluster API).
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 
 // === impl ExtensionConfig ===
 
 impl ExtensionConfig {
-    /// Reads the object, of v1beta2 or v1alpha1.
+    /// Reads an ExtensionConfig of v1beta2 or v1alpha1.
     ///
     /// # Errors
     ///
-    /// When its server cannot be called by what is said there.
+    /// When its server cannot be called, or a field is invalid.
     pub fn read(config: &Value) -> Result<Self, ExtensionConfigError> {
         let error = |path, problem| ExtensionConfigError::Field { path, problem };
         let name = object::text(config, "/metadata/name").unwrap_or_default();
@@ -124,7 +124,7 @@ impl ExtensionConfig {
         let service = client_config.get("service").filter(|service| service.is_object());
         let server = match (service, url) {
             (Some(_), Some(_)) => {
-                return Err(error("spec.clientConfig", "must have one of service and url"));
+                return Err(error("spec.clientConfig", "must not have both service and url"));
             }
             (None, None) => return Err(error("spec.clientConfig", "must have service or url")),
             (None, Some(url)) => ServerReference::url(url, bundle)?,
@@ -136,7 +136,7 @@ impl ExtensionConfig {
         };
         let all = || Value::Object(serde_json::Map::new());
         let selector = config.pointer("/spec/namespaceSelector").cloned();
-        // None at all is what the API server's default makes of it where Cluster API's webhook runs.
+        // An absent selector selects all, like the default that Cluster API's webhook sets.
         let namespace_selector = selector
             .filter(|selector| !selector.is_null())
             .unwrap_or_else(all);
@@ -156,7 +156,7 @@ impl ExtensionConfig {
         })
     }
 
-    /// Whether a label selector on namespaces leaves none out.
+    /// Reports whether a label selector selects all namespaces.
     pub fn is_for_all_namespaces(&self) -> bool {
         let is_nothing = |field: &str| match self.namespace_selector.get(field) {
             Some(Value::Object(labels)) => labels.is_empty(),
@@ -166,23 +166,23 @@ impl ExtensionConfig {
         is_nothing("matchLabels") && is_nothing("matchExpressions")
     }
 
-    /// Whether it is for the objects of a namespace with these labels.
+    /// Reports whether the handlers apply to objects of a namespace with these labels.
     pub fn is_for_namespace(&self, labels: &Value) -> bool {
         label_selector::matches(&self.namespace_selector, labels)
     }
 }
 
-/// Whether nothing is to become of what changes.
+/// Reports whether an ExtensionConfig is paused.
 pub(super) fn is_paused(config: &Value) -> bool {
     object::annotation(config, PAUSED).is_some()
         || conditions(config).any(|condition| condition["type"] == "Paused" && condition["status"] == "True")
 }
 
-/// The handlers that the status of an ExtensionConfig names, if they may be called.
+/// Returns the handlers in the status of an ExtensionConfig, if they may be called.
 ///
 /// # Errors
 ///
-/// When nobody has discovered them for what the object says now, or one of them is not the server's own.
+/// When the current generation was not discovered, or a handler is invalid.
 pub(super) fn discovered_handlers(
     config: &Value,
     needs_ca_bundle: bool,
@@ -238,7 +238,7 @@ pub(super) fn discovered_handlers(
 
 fn handler(item: &Value, config: &str) -> Result<Handler, (&'static str, String)> {
     let name = object::text(item, "/name").unwrap_or_default();
-    // Whoever may edit the status of one ExtensionConfig is not to answer for another.
+    // A user who can edit the status of one ExtensionConfig must not register handlers of another.
     let own = name
         .split_once('.')
         .filter(|(handler, suffix)| is_label(handler) && *suffix == config);
@@ -273,7 +273,7 @@ fn handler(item: &Value, config: &str) -> Result<Handler, (&'static str, String)
     })
 }
 
-/// The conditions of today, in the place that the version has for them.
+/// Returns the current conditions, whose path depends on the version.
 fn conditions(config: &Value) -> impl Iterator<Item = &Value> {
     let place = match object::text(config, "/apiVersion") {
         Some("runtime.cluster.x-k8s.io/v1alpha1") => "/status/v1beta2/conditions",

@@ -1,4 +1,4 @@
-//! Who answers which hook: handlers by name, from ExtensionConfigs in a cluster or from code.
+//! The registry of handlers, from ExtensionConfigs of a cluster or from code.
 
 mod extension_config;
 #[cfg(test)]
@@ -25,14 +25,14 @@ use crate::{
     hook::join,
 };
 
-/// Handlers, by hook and by name.
+/// Handlers by hook and by name.
 ///
 /// # Guarantees
 ///
-/// - The handlers of one ExtensionConfig change at once: nobody sees some of the old ones and some of the new.
-/// - A change that cannot be used leaves what was registered before, and is told by [`Self::states`].
-/// - What is wrong with one ExtensionConfig is in nobody else's way.
-/// - Handlers are listed by name, always in the same order.
+/// - The handlers of one ExtensionConfig change atomically.
+/// - An invalid change keeps the previous registration; [`Self::states`] reports it.
+/// - An invalid ExtensionConfig does not affect others.
+/// - Handlers are always listed in the order of their names.
 #[derive(Debug)]
 pub struct Registry {
     needs_ca_bundle: bool,
@@ -40,57 +40,57 @@ pub struct Registry {
     known: RwLock<Known>,
 }
 
-/// A handler that may be called.
+/// A handler that can be called.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RegisteredHandler {
-    /// `<handler>.<ExtensionConfig>`: one among all.
+    /// The unique name, `<handler>.<ExtensionConfig>`.
     pub name: String,
-    /// Where it is, and for whom.
+    /// The ExtensionConfig of its server.
     pub config: Arc<ExtensionConfig>,
-    /// What it answers, in the version that it answers.
+    /// The hook that it answers, in the handler's version.
     pub hook: HookReference,
-    /// How long it may take.
+    /// The timeout of calls.
     pub timeout: Duration,
-    /// What a call that fails means.
+    /// How callers treat a failed call.
     pub failure_policy: FailurePolicy,
     path: String,
 }
 
-/// What has become of an ExtensionConfig.
+/// The state of an ExtensionConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistrationState {
-    /// Its handlers are called as it says.
+    /// Its handlers are registered.
     Registered,
-    /// Its handlers are called as it said before, for this reason.
+    /// Its previous handlers are registered, because the current ones are invalid for this reason.
     Kept(String),
-    /// None of its handlers is called, for this reason.
+    /// No handler is registered, for this reason.
     Waiting(String),
 }
 
-/// Why handlers are not registered.
+/// Why handlers cannot be registered.
 #[derive(Debug, Error)]
 pub enum RegisterError {
-    /// The server cannot be called.
+    /// The ExtensionConfig is invalid.
     #[error(transparent)]
     ExtensionConfig(#[from] ExtensionConfigError),
-    /// The handlers are not known.
+    /// The handlers are not discovered.
     #[error("failed to validate ExtensionConfig: {0}")]
     NotDiscovered(#[from] NotDiscoveredError),
-    /// Nothing is to become of what has changed.
+    /// The ExtensionConfig is paused.
     #[error("ExtensionConfig {0} is paused")]
     Paused(
-        /// Its name.
+        /// The name of the ExtensionConfig.
         String,
     ),
-    /// A name is none of a handler, or that of two.
-    #[error("{0:?} must be a DNS label, once in an ExtensionConfig")]
+    /// A handler's name is not a DNS label, or not unique.
+    #[error("{0:?} must be a DNS label and unique in its ExtensionConfig")]
     Name(
-        /// The name.
+        /// The name of the handler.
         String,
     ),
 }
 
-/// Nobody knows yet who answers.
+/// The ExtensionConfigs of the cluster are not listed yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("waiting for the first list of ExtensionConfigs")]
 pub struct NotListedError;
@@ -108,14 +108,14 @@ struct KnownConfig {
     handlers: Vec<Arc<RegisteredHandler>>,
 }
 
-/// How long a handler may take that does not say (`runtimehooksv1.DefaultHandlersTimeoutSeconds`).
+/// The default timeout of a handler (`runtimehooksv1.DefaultHandlersTimeoutSeconds`).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 // === impl Registry ===
 
 impl Registry {
-    /// A registry that is filled from a cluster: until [`Self::mark_listed`] nobody knows who answers. ExtensionConfigs without a
-    /// CA bundle are refused, as by all who read them.
+    /// Creates a registry for the ExtensionConfigs of a cluster; lookups fail until [`Self::mark_listed`].
+    /// ExtensionConfigs without a CA bundle are rejected, as in Cluster API.
     pub fn new() -> Self {
         Self {
             needs_ca_bundle: true,
@@ -124,36 +124,37 @@ impl Registry {
         }
     }
 
-    /// A registry that code fills: what is not in it is not there.
-    pub fn in_code() -> Self {
+    /// Creates a registry that counts as listed, to be filled by code.
+    pub fn listed() -> Self {
         let registry = Self::new();
         registry.mark_listed();
         registry
     }
 
-    /// Takes ExtensionConfigs without a CA bundle, too: whom the system trusts may answer.
+    /// Also accepts ExtensionConfigs without a CA bundle, whose servers are verified with the system's root
+    /// certificates.
     #[must_use]
     pub fn with_system_roots(mut self) -> Self {
         self.needs_ca_bundle = false;
         self
     }
 
-    /// All ExtensionConfigs have been seen once.
+    /// Records that all ExtensionConfigs were listed.
     pub fn mark_listed(&self) {
         self.is_listed.store(true, Ordering::Release);
     }
 
-    /// Whether all ExtensionConfigs have been seen once, whatever became of them.
+    /// Reports whether all ExtensionConfigs were listed.
     pub fn is_listed(&self) -> bool {
         self.is_listed.load(Ordering::Acquire)
     }
 
-    /// Takes in an ExtensionConfig as it is in the cluster now, with the handlers that its status names; forgets one that is being
+    /// Registers the handlers in the status of an ExtensionConfig; removes an ExtensionConfig that is being
     /// deleted.
     ///
     /// # Errors
     ///
-    /// When it is paused or cannot be used. What was registered of it before stays.
+    /// When the ExtensionConfig is paused or invalid. Its previous registration is kept.
     pub fn apply(&self, config: &Value) -> Result<(), RegisterError> {
         let name = object::text(config, "/metadata/name")
             .unwrap_or_default()
@@ -181,11 +182,11 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes in a server and its handlers, in place of what was known by that name.
+    /// Registers a server and its handlers, replacing those of the same ExtensionConfig.
     ///
     /// # Errors
     ///
-    /// When a name cannot be that of a handler. What was registered before stays.
+    /// When the name of a handler is invalid. The previous registration is kept.
     pub fn register(&self, config: ExtensionConfig, handlers: Vec<Handler>) -> Result<(), RegisterError> {
         let name = config.name.clone();
         let handlers = registered(config, handlers)?;
@@ -193,12 +194,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Forgets an ExtensionConfig and its handlers.
+    /// Removes an ExtensionConfig and its handlers.
     pub fn remove(&self, config: &str) {
         self.known.write().remove(config);
     }
 
-    /// Forgets every ExtensionConfig that is not in `present`: what a new list does not have is gone.
+    /// Removes the ExtensionConfigs for which `present` is false, after a new list.
     pub fn retain(&self, present: impl Fn(&str) -> bool) {
         let mut known = self.known.write();
         let gone: Vec<_> = known
@@ -212,11 +213,11 @@ impl Registry {
         }
     }
 
-    /// Who answers a hook, in whatever version, by name.
+    /// Returns the handlers of a hook in any version, sorted by name.
     ///
     /// # Errors
     ///
-    /// When nobody knows yet.
+    /// When the ExtensionConfigs are not listed yet.
     pub fn list(&self, hook: &HookReference) -> Result<Vec<Arc<RegisteredHandler>>, NotListedError> {
         self.check_listed()?;
         let known = self.known.read();
@@ -224,27 +225,27 @@ impl Registry {
         Ok(handlers.into_iter().flat_map(BTreeMap::values).cloned().collect())
     }
 
-    /// All handlers, by name.
+    /// Returns all handlers, sorted by name.
     ///
     /// # Errors
     ///
-    /// When nobody knows yet.
+    /// When the ExtensionConfigs are not listed yet.
     pub fn handlers(&self) -> Result<Vec<Arc<RegisteredHandler>>, NotListedError> {
         self.check_listed()?;
         Ok(self.known.read().handlers.values().cloned().collect())
     }
 
-    /// The handler `<handler>.<ExtensionConfig>`.
+    /// Returns the handler `<handler>.<ExtensionConfig>`.
     ///
     /// # Errors
     ///
-    /// When nobody knows yet.
+    /// When the ExtensionConfigs are not listed yet.
     pub fn get(&self, handler: &str) -> Result<Option<Arc<RegisteredHandler>>, NotListedError> {
         self.check_listed()?;
         Ok(self.known.read().handlers.get(handler).cloned())
     }
 
-    /// What has become of each ExtensionConfig, by name.
+    /// Returns the state of each ExtensionConfig, by name.
     pub fn states(&self) -> BTreeMap<String, RegistrationState> {
         let known = self.known.read();
         let states = known.configs.iter();
@@ -271,7 +272,7 @@ fn registered(
     let config = Arc::new(config);
     let mut registered: Vec<RegisteredHandler> = Vec::with_capacity(handlers.len());
     for handler in handlers {
-        let is_twice = || registered.iter().any(|known| known.own_name() == handler.name);
+        let is_twice = || registered.iter().any(|known| known.short_name() == handler.name);
         if !is_label(&handler.name) || is_twice() {
             return Err(RegisterError::Name(handler.name));
         }
@@ -283,7 +284,7 @@ fn registered(
 // === impl RegisteredHandler ===
 
 impl RegisteredHandler {
-    /// A handler of the server of `config`.
+    /// Creates a handler of the server of `config`.
     pub(crate) fn new(config: Arc<ExtensionConfig>, handler: Handler) -> Self {
         let seconds = handler
             .timeout_seconds
@@ -298,12 +299,12 @@ impl RegisteredHandler {
         }
     }
 
-    /// Its name without that of its ExtensionConfig: what its server knows it by.
-    pub fn own_name(&self) -> &str {
+    /// The name of the handler in its server, without that of the ExtensionConfig.
+    pub fn short_name(&self) -> &str {
         self.name.split('.').next().unwrap_or_default()
     }
 
-    /// Where its server answers.
+    /// The path of the handler on its server.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -324,7 +325,7 @@ impl Known {
         self.configs.insert(config, KnownConfig { state, handlers });
     }
 
-    /// Notes that an ExtensionConfig could not be used as it is.
+    /// Records that an ExtensionConfig is invalid.
     fn note(&mut self, config: String, problem: String) {
         let known = self.configs.entry(config).or_insert_with(|| KnownConfig {
             state: RegistrationState::Waiting(String::new()),

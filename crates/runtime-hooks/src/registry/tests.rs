@@ -6,7 +6,7 @@ use crate::{
     cluster_api::{BeforeClusterCreate, BeforeClusterUpgrade},
 };
 
-/// An ExtensionConfig that is discovered, with handlers and the hook that each answers.
+/// A discovered ExtensionConfig with handlers, each with the hook that it answers.
 fn config(name: &str, handlers: &[(&str, &str)]) -> Value {
     let handlers = handlers.iter().map(|(handler, hook)| {
         json!({
@@ -38,7 +38,7 @@ fn refused(registry: &Registry, config: &Value) -> String {
 }
 
 #[test]
-fn nobody_answers_before_all_are_seen() {
+fn lookups_fail_until_extension_configs_are_listed() {
     let registry = Registry::new();
     let create = BeforeClusterCreate::reference();
     registry
@@ -51,8 +51,8 @@ fn nobody_answers_before_all_are_seen() {
 }
 
 #[test]
-fn handlers_come_and_go_with_their_extension_config() {
-    let registry = Registry::in_code();
+fn handlers_are_registered_with_their_extension_config() {
+    let registry = Registry::listed();
     let (create, upgrade) = (
         BeforeClusterCreate::reference(),
         BeforeClusterUpgrade::reference(),
@@ -84,12 +84,12 @@ fn handlers_come_and_go_with_their_extension_config() {
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     terminating["metadata"]["annotations"] = json!({"cluster.x-k8s.io/paused": ""});
     registry.apply(&terminating).unwrap();
-    assert!(registry.handlers().unwrap().is_empty(), "paused or not");
+    assert!(registry.handlers().unwrap().is_empty(), "even while paused");
 }
 
 #[test]
-fn a_handler_is_called_as_its_extension_config_says() {
-    let registry = Registry::in_code();
+fn a_handler_has_the_fields_of_its_extension_config() {
+    let registry = Registry::listed();
     let mut written = config(
         "ext1",
         &[
@@ -121,7 +121,7 @@ fn a_handler_is_called_as_its_extension_config_says() {
 }
 
 #[test]
-fn what_readers_require_is_required() {
+fn an_invalid_extension_config_is_rejected() {
     let good = config("ext1", &[("first", "BeforeClusterCreate")]);
     let with = |pointer: &str, value: Value| {
         let mut config = good.clone();
@@ -146,7 +146,7 @@ fn what_readers_require_is_required() {
         ),
         (
             with("/status/conditions/0/observedGeneration", 0.into()),
-            "failed to validate ExtensionConfig: waiting for the Discovered condition of generation 1 of ExtensionConfig ext1, it is of 0",
+            "failed to validate ExtensionConfig: waiting for the Discovered condition of generation 1 of ExtensionConfig ext1, observed generation is 0",
         ),
         (
             with("/status/handlers/0/name", "first.ext2".into()),
@@ -180,7 +180,7 @@ fn what_readers_require_is_required() {
             "spec.clientConfig.caBundle: must be base64",
         ),
     ] {
-        let registry = Registry::in_code();
+        let registry = Registry::listed();
         assert_eq!(refused(&registry, &wrong), expected);
         assert_eq!(
             registry.states()["ext1"],
@@ -193,12 +193,16 @@ fn what_readers_require_is_required() {
             registry.states()["ext1"],
             RegistrationState::Kept(expected.into())
         );
-        assert_eq!(registry.handlers().unwrap().len(), 1, "the last good ones stay");
+        assert_eq!(
+            registry.handlers().unwrap().len(),
+            1,
+            "the last valid handlers are kept"
+        );
         registry.apply(&good).unwrap();
         assert_eq!(registry.states()["ext1"], RegistrationState::Registered);
     }
     let without_bundle = with("/spec/clientConfig/caBundle", "".into());
-    let registry = Registry::in_code().with_system_roots();
+    let registry = Registry::listed().with_system_roots();
     registry.apply(&without_bundle).unwrap();
 
     let mut selects = good.clone();
@@ -211,8 +215,8 @@ fn what_readers_require_is_required() {
 }
 
 #[test]
-fn a_paused_extension_config_stays_as_it_was() {
-    let registry = Registry::in_code();
+fn a_paused_extension_config_is_unchanged() {
+    let registry = Registry::listed();
     let good = config("ext1", &[("first", "BeforeClusterCreate")]);
     registry.apply(&good).unwrap();
     let mut paused = config("ext1", &[("second", "BeforeClusterCreate")]);
@@ -228,23 +232,23 @@ fn a_paused_extension_config_stays_as_it_was() {
 }
 
 #[test]
-fn the_older_version_has_its_conditions_elsewhere() {
-    let registry = Registry::in_code();
+fn v1alpha1_conditions_are_read_from_the_v1beta2_path() {
+    let registry = Registry::listed();
     let mut older = config("ext1", &[("first", "BeforeClusterCreate")]);
     older["apiVersion"] = "runtime.cluster.x-k8s.io/v1alpha1".into();
     let conditions = older["status"]["conditions"].take();
     older["status"]["conditions"] = json!([{"type": "Discovered", "status": "True"}]);
     assert!(
         refused(&registry, &older).contains("waiting for"),
-        "conditions of before say less"
+        "the v1alpha1 conditions are not used"
     );
     older["status"]["v1beta2"] = json!({"conditions": conditions});
     registry.apply(&older).unwrap();
 }
 
 #[test]
-fn code_registers_what_it_knows() {
-    let registry = Registry::in_code();
+fn code_can_register_handlers() {
+    let registry = Registry::listed();
     let server = webhook_transport::ServerReference::url("https://example.com/x", "").unwrap();
     let config = ExtensionConfig {
         name: "ext1".into(),
@@ -266,12 +270,16 @@ fn code_registers_what_it_knows() {
         vec![handler("")],
     ] {
         registry.register(config.clone(), wrong).unwrap_err();
-        assert_eq!(registry.handlers().unwrap().len(), 1, "the last good ones stay");
+        assert_eq!(
+            registry.handlers().unwrap().len(),
+            1,
+            "the last valid handlers are kept"
+        );
     }
 }
 
 #[test]
-fn who_selects_no_namespace_is_for_all() {
+fn an_empty_selector_selects_all_namespaces() {
     let mut object = config("ext1", &[]);
     for (selector, all, matching) in [
         (Value::Null, true, true),

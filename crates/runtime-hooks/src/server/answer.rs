@@ -1,4 +1,4 @@
-//! One request: what is asked, for how long, and what is answered, whatever becomes of the handler.
+//! Handles one request: decoding, the timeout, and the response.
 
 use std::{any::Any, error::Error, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use tokio::{
 use tracing::{error, info, warn};
 use webhook_transport::{
     server::{ReadRequestError, only_post, panic_message, read_body, reply_json, reply_text},
-    timeout::asked_timeout,
+    timeout::requested_timeout,
 };
 use windlass_object::text;
 
@@ -27,7 +27,7 @@ use crate::{
     go_json::{self, DecodeError},
 };
 
-/// What is answered at one path.
+/// The endpoint of one path.
 pub(super) struct HookEndpoint {
     hook: HookReference,
     name: Arc<str>,
@@ -36,7 +36,7 @@ pub(super) struct HookEndpoint {
     turns: Semaphore,
 }
 
-/// Why there is no response of the handler.
+/// Why the handler has no response.
 #[derive(Debug, Error)]
 enum AnswerError {
     #[error("error reading request: {0}")]
@@ -49,13 +49,13 @@ enum AnswerError {
     Write(serde_json::Error),
 }
 
-/// The longest that any caller waits.
+/// The longest timeout of a caller.
 const LONGEST: Duration = Duration::from_secs(LONGEST_TIMEOUT as u64);
 
-/// How much of what is wrong with a request is told, in characters: it may show the request.
+/// Characters of a decoding error that are returned: it may quote the request.
 const LONGEST_MESSAGE: usize = 512;
 
-/// The longest body that is read (`maxExtensionRequestBodyBytes` of `exp/runtime/server/server.go`).
+/// The largest request body (`maxExtensionRequestBodyBytes` of `exp/runtime/server/server.go`).
 const LONGEST_BODY: usize = 20 << 20;
 
 // === impl HookEndpoint ===
@@ -76,7 +76,7 @@ impl HookEndpoint {
         }
     }
 
-    /// Answers one request, whatever it is.
+    /// Answers a request; any error becomes a response.
     pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
@@ -85,19 +85,19 @@ impl HookEndpoint {
         if parts.method != Method::POST {
             return only_post();
         }
-        let deadline = Instant::now() + asked_timeout(&parts.uri, LONGEST).unwrap_or(self.timeout);
+        let deadline = Instant::now() + requested_timeout(&parts.uri, LONGEST).unwrap_or(self.timeout);
         let answer = AssertUnwindSafe(self.call(parts, body, deadline)).catch_unwind();
         let answer = match timeout_at(deadline, answer).await {
             Ok(answer) => answer.unwrap_or_else(|panic| Err(AnswerError::Panic(panic))),
             Err(_) => {
-                warn!(hook = %self.hook, handler = %self.name, "Gave up a call that takes too long");
+                warn!(hook = %self.hook, handler = %self.name, "Dropped a call that timed out");
                 return reply_text(StatusCode::GATEWAY_TIMEOUT, "timed out");
             }
         };
         match answer.or_else(|error| self.failure(error)) {
             Ok(response) => reply_json(response),
             Err(error) => {
-                error!(hook = %self.hook, handler = %self.name, %error, "Cannot write a response");
+                error!(hook = %self.hook, handler = %self.name, %error, "Cannot encode a response");
                 reply_text(StatusCode::INTERNAL_SERVER_ERROR, "unable to marshal response")
             }
         }
@@ -107,7 +107,7 @@ impl HookEndpoint {
     where
         B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
     {
-        // Closed by nobody.
+        // The semaphore is never closed.
         let _turn = self.turns.acquire().await.ok();
         let body = read_body(body, LONGEST_BODY).await?;
         let request = go_json::whole_value(&body).map_err(DecodeError::Syntax)?;
@@ -122,17 +122,17 @@ impl HookEndpoint {
         response.await.map_err(AnswerError::Write)
     }
 
-    /// A response that says what went wrong.
+    /// Creates a response that reports the error.
     fn failure(&self, error: AnswerError) -> serde_json::Result<Vec<u8>> {
         let message = text::shortened(error.to_string(), LONGEST_MESSAGE);
         match error {
             AnswerError::Write(error) => return Err(error),
             AnswerError::Panic(panic) => {
-                let said = panic_message(&*panic);
-                error!(hook = %self.hook, handler = %self.name, panic = said, "A handler panicked");
+                let message = panic_message(&*panic);
+                error!(hook = %self.hook, handler = %self.name, panic = message, "A handler panicked");
             }
             AnswerError::Read(_) | AnswerError::Decode(_) => {
-                info!(hook = %self.hook, handler = %self.name, error = message, "Refused a request");
+                info!(hook = %self.hook, handler = %self.name, error = message, "Rejected a request");
             }
         }
         self.handler.failure(message)

@@ -1,4 +1,4 @@
-//! Handlers, and what they make of a request.
+//! Handlers of hooks.
 
 use std::{fmt::Display, future::Future, marker::PhantomData, sync::Arc, time::Duration};
 
@@ -15,60 +15,60 @@ use crate::{
     response::{HookOutcome, ResponseStatus},
 };
 
-/// What a handler may know of a call beside the request.
+/// Information about a call besides the request.
 #[derive(Clone, Debug)]
 pub struct CallContext {
-    /// What is asked.
+    /// The called hook.
     pub hook: HookReference,
-    /// The handler's own name.
+    /// The name of the handler.
     pub handler: Arc<str>,
-    /// When the caller gives up; the handler is dropped then.
+    /// The caller's deadline; the handler is dropped then.
     pub deadline: Instant,
-    /// What whoever brought the request here says of it, for example
+    /// Extensions of the HTTP request, for example
     /// [`ConnectedClient`](webhook_transport::server::ConnectedClient).
     pub extensions: Extensions,
 }
 
-/// What a handler may return: a response, or else why there is none. That becomes a response that says so, with whatever the
-/// error shows of itself.
+/// What a handler may return: a response or an error, which becomes a response that reports a failure with
+/// the error's text.
 pub trait IntoHookResponse<H: Hook> {
-    /// The response.
+    /// Converts to a response.
     fn into_hook_response(self) -> H::Response;
 }
 
 /// A handler of any hook.
 pub(super) trait AnyHandler: Send + Sync {
-    /// Calls the handler. What comes out is a response as JSON.
+    /// Calls the handler and encodes its response as JSON.
     ///
     /// # Errors
     ///
-    /// When `request` is not one of the hook.
+    /// When `request` is not valid for the hook.
     fn call(&self, request: Value, context: CallContext) -> Result<Written, DecodeError>;
 
-    /// A response as JSON that says that the handler did not succeed.
+    /// Encodes a response that reports a failure.
     ///
     /// # Errors
     ///
-    /// When it cannot be JSON.
+    /// When it cannot be encoded as JSON.
     fn failure(&self, message: String) -> serde_json::Result<Vec<u8>>;
 }
 
-/// A response that is under way.
+/// The future of an encoded response.
 type Written = BoxFuture<'static, serde_json::Result<Vec<u8>>>;
 
-/// A handler of `H` that is a function.
+/// A function as a handler of `H`.
 pub(super) struct HandlerFunction<H, F> {
     function: F,
     hook: PhantomData<fn() -> H>,
 }
 
-/// A handler of a hook that is only known by its definition.
+/// A function as a handler of a hook that is only known at run time.
 pub(super) struct JsonHandler<F> {
     function: F,
     definition: HookDefinition,
 }
 
-/// A response with its type.
+/// A response with `kind` and `apiVersion`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TypedResponse<R> {
@@ -81,7 +81,7 @@ struct TypedResponse<R> {
 // === impl CallContext ===
 
 impl CallContext {
-    /// How long the caller still waits.
+    /// The time until the caller's deadline.
     pub fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
@@ -97,7 +97,7 @@ impl<H: Hook<Response = R>, R: HookResponse> IntoHookResponse<H> for R {
 
 impl<H: Hook, E: Display> IntoHookResponse<H> for Result<H::Response, E> {
     fn into_hook_response(self) -> H::Response {
-        // The alternate form: errors that know their causes name them.
+        // The alternate form includes the causes of many errors.
         self.unwrap_or_else(|error| failure::<H>(format!("{error:#}")))
     }
 }

@@ -1,4 +1,4 @@
-//! The handlers of a server, and which of them is asked.
+//! A server of handlers.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -34,52 +34,52 @@ use crate::{
     hook::join,
 };
 
-/// Answers hooks by handlers. It is a `tower` service, of which clones are cheap.
+/// A server of handlers for hooks. It is a `tower` service and cheap to clone.
 #[derive(Clone)]
 pub struct HookServer {
     catalog: Arc<Catalog>,
-    /// Before all paths.
+    /// The prefix of all paths.
     prefix: Arc<str>,
-    /// By name.
+    /// The handlers by name.
     handlers: Arc<BTreeMap<String, HandlerInfo>>,
-    /// By path, behind the prefix.
+    /// The endpoints by path, below the prefix.
     endpoints: Arc<BTreeMap<String, Arc<HookEndpoint>>>,
 }
 
-/// Why a handler is not taken.
+/// Why a handler cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddHandlerError {
-    /// Nobody knows the hook.
+    /// The hook is not in the catalog.
     #[error("{0} is not registered")]
     UnknownHook(
         /// The hook.
         HookReference,
     ),
-    /// Which hooks are answered is said by the server itself.
+    /// The server answers Discovery itself.
     #[error("Discovery is answered by the server itself")]
     Discovery,
-    /// The name becomes a part of a path and of another name.
+    /// The name is not a DNS label; it becomes part of a path and of the full name.
     #[error("name {0:?} must be a DNS label")]
     Name(
         /// The name.
         String,
     ),
-    /// Another handler, of whichever hook, has the name.
+    /// The name is in use, for this or another hook.
     #[error("duplicate name {0:?}")]
     DuplicateName(
         /// The name.
         String,
     ),
-    /// A server answers the hook once, and another handler does.
-    #[error("{0} is answered by another handler")]
+    /// The hook is a singleton and has a handler.
+    #[error("{0} already has a handler")]
     Singleton(
         /// The hook.
         HookReference,
     ),
-    /// Nobody waits so long.
+    /// The timeout is out of range.
     #[error("timeoutSeconds must be 0 to {LONGEST_TIMEOUT}, not {0}")]
     Timeout(
-        /// What was to be waited for.
+        /// The timeout in seconds.
         i32,
     ),
 }
@@ -87,7 +87,7 @@ pub enum AddHandlerError {
 // === impl HookServer ===
 
 impl HookServer {
-    /// Without any handler, for hooks of `catalog`.
+    /// Creates a server without handlers for the hooks of `catalog`.
     pub fn new(catalog: Catalog) -> Self {
         Self {
             catalog: Arc::new(catalog),
@@ -100,23 +100,23 @@ impl HookServer {
         }
     }
 
-    /// Answers below `path`, which is `service.path` or the path of `url` in its ExtensionConfig. Not to be said where a router
-    /// takes that path off, as one of `axum` does.
+    /// Sets a prefix of all paths: `service.path` or the path of `url` in the ExtensionConfig. Not needed
+    /// below a router that strips the prefix, as that of `axum` does.
     #[must_use]
-    pub fn below(mut self, path: &str) -> Self {
+    pub fn with_path_prefix(mut self, path: &str) -> Self {
         self.prefix = join(path, "").trim_end_matches('/').into();
         self
     }
 
-    /// Has `handler` answer a hook. Its name is a DNS label that no other handler of the server has.
+    /// Adds a handler of a hook. Its name is a DNS label that is unique in the server.
     ///
-    /// The handler is dropped where it stands once its caller has given up: after the `timeout` that the caller names, at most 30 s,
-    /// else after its own. The call has failed then (504), so that its `failurePolicy` counts. Whatever else goes wrong is a response
-    /// that says so.
+    /// The handler's future is dropped at the caller's timeout, at most 30 s, or else at the handler's own.
+    /// The call fails with status 504 then, so that its `failurePolicy` applies. Any other error becomes a
+    /// response that reports a failure.
     ///
     /// # Errors
     ///
-    /// When the catalog does not know the hook, or the name or timeout is not as it must be.
+    /// When the catalog does not have the hook, or the name or timeout is invalid.
     pub fn handle<H: Hook, F>(
         self,
         name: &str,
@@ -131,12 +131,12 @@ impl HookServer {
         })
     }
 
-    /// The same for a hook that is only known when the program runs. Requests are checked as those of its type are; what the handler
-    /// returns, or why there is nothing, goes out as it is.
+    /// Adds a handler of a hook that is only known at run time. Requests are validated as for a type; the
+    /// returned response or error is encoded unchanged.
     ///
     /// # Errors
     ///
-    /// As [`Self::handle`].
+    /// Those of [`Self::handle`].
     pub fn handle_json<F>(
         self,
         hook: &HookReference,
@@ -195,7 +195,7 @@ impl HookServer {
         Ok(self)
     }
 
-    /// Answers one request, whatever it is.
+    /// Answers a request; any error becomes a response.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
@@ -207,7 +207,7 @@ impl HookServer {
         }
     }
 
-    /// Serves over TLS until `shutdown` ends, then answers what is under way.
+    /// Serves over TLS until `shutdown` completes, then finishes active requests.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -218,7 +218,7 @@ impl HookServer {
         serve(listener, Encryption::Tls(tls), self, options, shutdown).await;
     }
 
-    /// Where a handler is asked; where `H` is answered once, that has no name.
+    /// Returns the path of a handler; that of a singleton has no name.
     pub(super) fn path<H: Hook>(&self, handler: &str) -> String {
         let hook = H::reference();
         let path = if H::METADATA.singleton {
@@ -283,7 +283,7 @@ impl fmt::Debug for HookServer {
     }
 }
 
-/// Says which handlers there are: by name, so that it is the same each time.
+/// Creates the endpoint of Discovery, which lists the handlers in the order of their names.
 fn discovery(handlers: Vec<HandlerInfo>) -> HookEndpoint {
     let answer = move |_: DiscoveryRequest, _: CallContext| {
         let response = DiscoveryResponse {

@@ -1,4 +1,4 @@
-//! Answering hooks: a `tower` service from handlers, which says by itself which hooks it answers.
+//! The server side: a `tower` service of handlers, which answers Discovery itself.
 //!
 //! ```
 //! use runtime_hooks::{
@@ -12,16 +12,16 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // Every Cluster waits for its next version until somebody has time.
-//! let server = HookServer::new(Catalog::of_cluster_api()).handle::<BeforeClusterUpgrade, _>(
+//! // Delays every upgrade until an operator is available.
+//! let server = HookServer::new(Catalog::cluster_api()).handle::<BeforeClusterUpgrade, _>(
 //!     "patience",
 //!     HandlerOptions::default(),
 //!     async |request, _call| {
 //!         if request.to_kubernetes_version.is_empty() {
-//!             return Err("there is no version to go to");
+//!             return Err("the target version is empty");
 //!         }
 //!         Ok(BeforeClusterUpgradeResponse {
-//!             message: format!("nobody has time for {}", request.to_kubernetes_version),
+//!             message: format!("no operator is available for {}", request.to_kubernetes_version),
 //!             retry_after_seconds: 60,
 //!             ..Default::default()
 //!         })
@@ -31,7 +31,7 @@
 //! // Tests call it without a network.
 //! let request = BeforeClusterUpgradeRequest { to_kubernetes_version: "v1.36.0".into(), ..Default::default() };
 //! let response = server.call_directly::<BeforeClusterUpgrade>("patience", request).await?;
-//! assert_eq!(response.message, "nobody has time for v1.36.0");
+//! assert_eq!(response.message, "no operator is available for v1.36.0");
 //! assert_eq!(response.retry_after_seconds, 60);
 //!
 //! let answer = server.call_directly::<Discovery>("", DiscoveryRequest {}).await?;
@@ -40,7 +40,7 @@
 //! # }
 //! ```
 //!
-//! An ExtensionConfig leads to it. Below `/hooks` of an `axum` router, say, or by TLS of its own:
+//! An ExtensionConfig registers the server. It can be nested in an `axum` router, for example below `/hooks`, or serve TLS itself:
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -58,19 +58,19 @@
 //! # }
 //! ```
 //!
-//! Requests and responses are taken and given as Cluster API's own server does (`exp/runtime/server/server.go`), but for these:
-//! only POST is answered, a handler does not go on when its caller has given up, one that panics says that it failed, and
-//! responses name their type.
+//! Requests and responses are handled as in Cluster API's own server (`exp/runtime/server/server.go`), with these exceptions: only POST
+//! is accepted, a handler is dropped at its caller's timeout, a panic becomes a failure response, and responses have `kind` and
+//! `apiVersion`.
 
 mod answer;
-mod call_directly;
+mod direct_call;
 mod handler;
 mod hook_server;
 mod options;
 
 pub use webhook_transport;
 
-pub use call_directly::CallDirectlyError;
+pub use direct_call::CallDirectlyError;
 pub use handler::{CallContext, IntoHookResponse};
 pub use hook_server::{AddHandlerError, HookServer};
 pub use options::HandlerOptions;

@@ -1,30 +1,30 @@
-//! What a server says of a handler, and how much it asks of it.
+//! Options of handlers.
 
 use std::time::Duration;
 
 use crate::discovery::FailurePolicy;
 
-/// How a handler is to be called.
+/// How a handler is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandlerOptions {
-    /// How long its callers wait, 0 to 30. Where nothing or 0 is said, they wait for 10.
+    /// The timeout for callers in seconds, 0 to 30. 0 and `None` mean 10.
     pub timeout_seconds: Option<i32>,
-    /// What a call that fails means to its callers; [`FailurePolicy::Fail`] where nothing is said.
+    /// The failure policy for callers; the default is [`FailurePolicy::Fail`].
     pub failure_policy: Option<FailurePolicy>,
-    /// How many calls are under way at a time, at least 1. Others wait, and their bodies are not read meanwhile.
+    /// The maximum number of concurrent calls, at least 1. The bodies of waiting requests are not read.
     pub concurrency: usize,
 }
 
 /// The longest timeout of a handler, in seconds.
 pub(super) const LONGEST_TIMEOUT: u8 = 30;
 
-/// The timeout of a handler that names none, in seconds.
+/// The default timeout of a handler, in seconds.
 const DEFAULT_TIMEOUT: u8 = 10;
 
 // === impl HandlerOptions ===
 
 impl HandlerOptions {
-    /// How long a call may take whose caller does not say for how long it waits.
+    /// The timeout of a call whose caller does not send one.
     pub(super) fn timeout(&self) -> Duration {
         let seconds = self
             .timeout_seconds

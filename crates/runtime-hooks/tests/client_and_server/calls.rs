@@ -1,4 +1,4 @@
-//! What a client makes of what a server says.
+//! Outcomes of calls.
 
 use runtime_hooks::{
     client::CallOptions,
@@ -19,7 +19,7 @@ async fn handlers_are_discovered_and_called() {
     for (handler, expected) in [
         ("says", Ok("v2 green 0")),
         ("slow", Ok("at last")),
-        // Whether a handler failed does not depend on its policy.
+        // A reported failure is independent of the failure policy.
         ("fails", Err("got failure response with message: no database")),
         ("odd", Err("got unknown response status \"Maybe\" with message: ")),
         (
@@ -36,7 +36,7 @@ async fn handlers_are_discovered_and_called() {
 }
 
 #[tokio::test]
-async fn who_sends_too_much_is_told() {
+async fn an_oversized_request_is_reported() {
     let authority = TestAuthority::new("first");
     let server = Extension::start(&authority, None).await;
     let client = server.client(&authority.pem(), None).await;
@@ -49,11 +49,11 @@ async fn who_sends_too_much_is_told() {
         request.settings.insert("long".into(), "a".repeat(length));
         let options = CallOptions::default();
         let called = client.call::<BeforeClusterUpgrade>("says.ext1", "default", &request, options);
-        let said = called.await.map(drop).map_err(|error| error.to_string());
+        let outcome = called.await.map(drop).map_err(|error| error.to_string());
         let expected = expected.map_or(Ok(()), |message| {
             let handler = "failed to call extension handler \"says.ext1\"";
             Err(format!("{handler}: got failure response with message: {message}"))
         });
-        assert_eq!(said, expected, "{length}");
+        assert_eq!(outcome, expected, "{length}");
     }
 }

@@ -1,4 +1,4 @@
-//! A server of hooks on loopback, and who calls it.
+//! A hook server on the loopback interface and clients for it.
 
 use std::{
     collections::BTreeMap, fs, future::ready, io, net::Ipv4Addr, net::SocketAddr, path::Path, sync::Arc,
@@ -27,10 +27,10 @@ use tempfile::TempDir;
 use test_authority::TestAuthority;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-/// How often the server reads its files.
+/// How often the server reloads its files.
 pub(crate) const PERIOD: Duration = Duration::from_millis(10);
 
-/// How long `slow` takes.
+/// The duration of the handler `slow`.
 pub(crate) const SLOW: Duration = Duration::from_millis(300);
 
 pub(crate) struct Extension {
@@ -40,13 +40,13 @@ pub(crate) struct Extension {
     stop: Option<oneshot::Sender<()>>,
 }
 
-/// Where every server is.
-struct At(SocketAddr);
+/// Resolves every name to one address.
+struct FixedAddress(SocketAddr);
 
 // === impl Extension ===
 
 impl Extension {
-    /// A server with a certificate of `authority`, which asks clients for one of `clients`.
+    /// Starts a server with a certificate of `authority`, which requests client certificates of `clients`.
     pub(crate) async fn start(authority: &TestAuthority, clients: Option<&TestAuthority>) -> Self {
         let folder = TempDir::new().unwrap();
         issue(authority, folder.path());
@@ -56,7 +56,7 @@ impl Extension {
         let tls = if let Some(clients) = clients {
             fs::write(&file, clients.pem()).unwrap();
             let clients = ClientAuthority::required(file);
-            ServerTls::with_clients(certificate, HttpVersions::Http1And2, clients, PERIOD).unwrap()
+            ServerTls::with_client_authority(certificate, HttpVersions::Http1And2, clients, PERIOD).unwrap()
         } else {
             ServerTls::new(certificate, HttpVersions::Http1And2).unwrap()
         };
@@ -67,9 +67,13 @@ impl Extension {
             linger: Duration::ZERO,
             ..ServerOptions::default()
         };
-        let task = tokio::spawn(handlers().below("/x").serve(listener, tls, options, async {
-            drop(stopped.await);
-        }));
+        let task = tokio::spawn(
+            handlers()
+                .with_path_prefix("/x")
+                .serve(listener, tls, options, async {
+                    drop(stopped.await);
+                }),
+        );
         Self {
             folder,
             address,
@@ -78,33 +82,33 @@ impl Extension {
         }
     }
 
-    pub(crate) fn tell_to_end(&mut self) {
+    pub(crate) fn start_shutdown(&mut self) {
         drop(self.stop.take());
     }
 
-    /// A client that knows the handlers of this server.
+    /// A client with this server's handlers registered.
     pub(crate) async fn client(&self, ca_bundle: &str, identity: Option<LiveCertificate>) -> HookClient {
-        let client = self.stranger(identity);
+        let client = self.unregistered_client(identity);
         let config = config(ca_bundle);
         let discovered = client.discover(&config).await.unwrap();
         client.registry().register(config, discovered.handlers).unwrap();
         client
     }
 
-    /// A client that knows nothing yet.
-    pub(crate) fn stranger(&self, identity: Option<LiveCertificate>) -> HookClient {
+    /// A client with an empty registry.
+    pub(crate) fn unregistered_client(&self, identity: Option<LiveCertificate>) -> HookClient {
         let transport = Transport::new(TransportOptions {
-            resolver: Arc::new(At(self.address)),
+            resolver: Arc::new(FixedAddress(self.address)),
             proxies: false,
             client_certificate: identity,
             ..TransportOptions::default()
         });
-        let catalog = Arc::new(Catalog::of_cluster_api());
-        HookClient::new(catalog, Arc::new(Registry::in_code()), transport).with_circuit_breaker(None)
+        let catalog = Arc::new(Catalog::cluster_api());
+        HookClient::new(catalog, Arc::new(Registry::listed()), transport).with_circuit_breaker(None)
     }
 }
 
-impl Resolve for At {
+impl Resolve for FixedAddress {
     fn resolve(&self, _: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         Box::pin(ready(Ok(vec![self.0])))
     }
@@ -126,7 +130,7 @@ pub(crate) fn config(ca_bundle: &str) -> ExtensionConfig {
     }
 }
 
-/// Calls a handler by its own name; what it says.
+/// Calls a handler by its own name and returns its message.
 pub(crate) async fn call(client: &HookClient, handler: &str) -> Result<String, String> {
     let request = BeforeClusterUpgradeRequest {
         to_kubernetes_version: "v2".into(),
@@ -151,17 +155,17 @@ fn handlers() -> HookServer {
         ..Default::default()
     };
     let of_fail = || with(FailurePolicy::Fail, 10);
-    HookServer::new(Catalog::of_cluster_api())
+    HookServer::new(Catalog::cluster_api())
         .handle::<BeforeClusterUpgrade, _>("says", of_fail(), move |request, call| {
             let client = call.extensions.get::<ConnectedClient>().unwrap();
             let color = request.settings.get("color").map(String::as_str);
-            let said = format!(
+            let message = format!(
                 "{} {} {}",
                 request.to_kubernetes_version,
                 color.unwrap_or_default(),
                 client.certificates.len()
             );
-            async move { says(said) }
+            async move { says(message) }
         })
         .unwrap()
         .handle::<BeforeClusterUpgrade, _>("slow", of_fail(), move |_, _| async move {
@@ -181,7 +185,7 @@ fn handlers() -> HookServer {
         .handle::<BeforeClusterUpgrade, _>(
             "panics",
             with(FailurePolicy::Ignore, 10),
-            async |_, _| -> Response { panic!("as it was asked to") },
+            async |_, _| -> Response { panic!("on request") },
         )
         .unwrap()
         .handle::<BeforeClusterUpgrade, _>("hangs", with(FailurePolicy::Fail, 1), async |_, _| {

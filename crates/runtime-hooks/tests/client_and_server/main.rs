@@ -1,14 +1,14 @@
-//! Our client calls our server, over TLS.
+//! Our client and our server, over TLS.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed test is what they are for"
+    reason = "panics are how tests fail"
 )]
 
 mod calls;
-mod ending;
 mod extension;
 mod raw;
 mod rotation;
+mod shutdown;

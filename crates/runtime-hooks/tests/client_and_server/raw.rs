@@ -1,4 +1,4 @@
-//! What comes to a server otherwise than our client sends it: byte by byte, over TLS.
+//! HTTP requests as raw bytes over TLS, unlike those of our client.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,6 @@ const PATH: &str = "/x/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterupgr
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Who is called.
 struct Raw {
     authority: TestAuthority,
     server: Extension,
@@ -52,8 +51,8 @@ impl Raw {
             .unwrap()
     }
 
-    /// All that is said to these bytes until the server closes the connection.
-    async fn said(&self, bytes: &[u8]) -> String {
+    /// Sends bytes and returns everything received until the server closes the connection.
+    async fn exchange(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.unwrap();
         stream.flush().await.unwrap();
@@ -61,15 +60,15 @@ impl Raw {
     }
 }
 
-/// What comes until the connection is closed.
+/// Reads until the connection is closed.
 async fn rest(stream: &mut TlsStream<TcpStream>) -> String {
-    let mut said = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut said)).await;
+    let mut received = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut received)).await;
     read.expect("the server closes the connection").ok();
-    String::from_utf8_lossy(&said).into_owned()
+    String::from_utf8_lossy(&received).into_owned()
 }
 
-/// A request with these headers and this body, after which the server is to close the connection.
+/// A request that asks the server to close the connection.
 fn request(version: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
     let mut request = format!("POST {PATH} HTTP/{version}\r\nHost: x\r\nConnection: close\r\n");
     headers
@@ -79,9 +78,9 @@ fn request(version: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
     [request.as_bytes(), body].concat()
 }
 
-/// The status of each answer, and whether each says that it succeeded.
-fn answers(said: &str) -> Vec<(u16, bool)> {
-    said.split("HTTP/1.")
+/// The status of each response, and whether its body reports success.
+fn answers(received: &str) -> Vec<(u16, bool)> {
+    received.split("HTTP/1.")
         .skip(1)
         .map(|answer| {
             (
@@ -93,7 +92,7 @@ fn answers(said: &str) -> Vec<(u16, bool)> {
 }
 
 #[tokio::test]
-async fn a_body_may_come_in_whatever_way_http_has() {
+async fn a_body_may_use_any_http_framing() {
     let raw = Raw::new().await;
     let length = "Content-Length: 2";
     let chunked = "Transfer-Encoding: chunked";
@@ -117,7 +116,7 @@ async fn a_body_may_come_in_whatever_way_http_has() {
             &[(100, false), (200, true)],
         ),
         (request("1.1", &[], b""), &[(200, false)]),
-        // Whoever says two lengths is understood in one way only.
+        // Requests with conflicting lengths must not be interpreted in two ways.
         (
             request("1.1", &[length, "Content-Length: 3"], b"{}}"),
             &[(400, false)],
@@ -133,32 +132,32 @@ async fn a_body_may_come_in_whatever_way_http_has() {
             &[(200, false)],
         ),
     ] {
-        let said = raw.said(&bytes).await;
+        let received = raw.exchange(&bytes).await;
         assert_eq!(
-            answers(&said),
+            answers(&received),
             expected,
-            "{}\n{said}",
+            "{}\n{received}",
             String::from_utf8_lossy(&bytes)
         );
     }
 }
 
 #[tokio::test]
-async fn who_waits_to_be_told_to_go_on_is_told() {
+async fn expect_100_continue_is_answered() {
     let raw = Raw::new().await;
     let mut stream = raw.connect().await;
     let head = request("1.1", &["Expect: 100-continue", "Content-Length: 2"], b"");
     stream.write_all(&head).await.unwrap();
     let mut told = [0; 25];
     let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut told)).await;
-    read.expect("the server says something").unwrap();
+    read.expect("the server sends 100 Continue").unwrap();
     assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(b"{}").await.unwrap();
     assert_eq!(answers(&rest(&mut stream).await), [(200, true)]);
 }
 
 #[tokio::test]
-async fn requests_that_are_not_waited_for_are_answered_in_their_order() {
+async fn pipelined_requests_are_answered_in_order() {
     let raw = Raw::new().await;
     let one = |body: &str, last: &str| {
         let length = body.len();
@@ -168,20 +167,20 @@ async fn requests_that_are_not_waited_for_are_answered_in_their_order() {
     let mut requests: String = (0..50).map(|number| one(&version(number), "")).collect();
     requests += &one("[", "");
     requests += &one(&version(50), "Connection: close\r\n");
-    let said = raw.said(requests.as_bytes()).await;
-    let statuses: Vec<_> = answers(&said)
+    let received = raw.exchange(requests.as_bytes()).await;
+    let statuses: Vec<_> = answers(&received)
         .into_iter()
         .map(|(_, is_success)| is_success)
         .collect();
     assert_eq!(statuses, [vec![true; 50], vec![false, true]].concat());
     let places: Vec<_> = (0..=50)
-        .map(|number| said.find(&format!("v{number}. ")).unwrap())
+        .map(|number| received.find(&format!("v{number}. ")).unwrap())
         .collect();
-    assert!(places.is_sorted(), "{said}");
+    assert!(places.is_sorted(), "{received}");
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_is_not_taken() {
+async fn a_truncated_body_is_rejected() {
     let raw = Raw::new().await;
     let mut stream = raw.connect().await;
     stream
@@ -189,16 +188,16 @@ async fn a_body_that_breaks_off_is_not_taken() {
         .await
         .unwrap();
     stream.shutdown().await.unwrap();
-    let said = rest(&mut stream).await;
-    assert!(answers(&said).iter().all(|(_, is_success)| !is_success), "{said}");
+    let received = rest(&mut stream).await;
+    assert!(answers(&received).iter().all(|(_, is_success)| !is_success), "{received}");
     assert_eq!(
-        answers(&raw.said(&request("1.1", &["Content-Length: 2"], b"{}")).await),
+        answers(&raw.exchange(&request("1.1", &["Content-Length: 2"], b"{}")).await),
         [(200, true)]
     );
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_nobodys() {
+async fn invalid_http_reaches_no_handler() {
     let raw = Raw::new().await;
     let headers = "A: b\r\n".repeat(1000);
     let long = "a".repeat(1 << 20);
@@ -210,17 +209,17 @@ async fn what_is_no_http_is_nobodys() {
         format!("POST {PATH}?{long} HTTP/1.1\r\nHost: x\r\n\r\n"),
         format!("POST {PATH} HTTP/1.1\r\nHost: x\r\nA\u{0}: b\r\n\r\n"),
     ] {
-        let said = raw.said(bytes.as_bytes()).await;
+        let received = raw.exchange(bytes.as_bytes()).await;
         let shown = &bytes[..bytes.len().min(80)];
         assert!(
-            answers(&said)
+            answers(&received)
                 .iter()
                 .all(|(status, _)| (400..500).contains(status)),
-            "{shown}: {said}"
+            "{shown}: {received}"
         );
     }
     assert_eq!(
-        answers(&raw.said(&request("1.1", &["Content-Length: 2"], b"{}")).await),
+        answers(&raw.exchange(&request("1.1", &["Content-Length: 2"], b"{}")).await),
         [(200, true)]
     );
 }

@@ -1,4 +1,4 @@
-//! Certificates and authorities, which are replaced while calls go on.
+//! Replacing certificates and CAs during calls.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::extension::{Extension, PERIOD, call, config, issue};
 
-/// Callers, and how often they have called.
+/// Concurrent callers and their number of calls.
 struct Callers {
     tasks: JoinSet<()>,
     calls: Arc<AtomicUsize>,
@@ -30,7 +30,7 @@ struct Callers {
 // === impl Callers ===
 
 impl Callers {
-    /// Each calls again and again, and no call may fail.
+    /// Starts callers that call continuously; no call may fail.
     fn start(client: &HookClient) -> Self {
         let mut callers = Self {
             tasks: JoinSet::new(),
@@ -50,8 +50,8 @@ impl Callers {
         callers
     }
 
-    /// Waits for many more calls, within which the server has read its files.
-    async fn many_more(&self) {
+    /// Waits for enough calls that the server has reloaded its files meanwhile.
+    async fn wait_for_more_calls(&self) {
         tokio::time::sleep(PERIOD * 5).await;
         let enough = self.calls.load(Ordering::SeqCst) + 20;
         while self.calls.load(Ordering::SeqCst) < enough && !self.tasks.is_empty() {
@@ -67,9 +67,9 @@ impl Callers {
     }
 }
 
-/// Whether a client that has never called is answered.
+/// Reports whether a call of a new client succeeds.
 async fn answered(server: &Extension, ca_bundle: &str, identity: Option<LiveCertificate>) -> bool {
-    let client = server.stranger(identity);
+    let client = server.unregistered_client(identity);
     client.discover(&config(ca_bundle)).await.is_ok()
 }
 
@@ -84,7 +84,7 @@ async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_call_fails_while_the_servers_ca_is_replaced() {
+async fn calls_succeed_during_a_server_ca_rotation() {
     let [first, second] = ["first", "second"].map(TestAuthority::new);
     let server = Extension::start(&first, None).await;
     let client = server.client(&first.pem(), None).await;
@@ -96,22 +96,22 @@ async fn no_call_fails_while_the_servers_ca_is_replaced() {
     let callers = Callers::start(&client);
     for (old, new) in [(&first, &second), (&second, &first)] {
         register(&format!("{}{}", old.pem(), new.pem()));
-        callers.many_more().await;
+        callers.wait_for_more_calls().await;
         issue(new, server.folder.path());
         eventually("the new certificate is served", async || {
             answered(&server, &new.pem(), None).await
         })
         .await;
-        callers.many_more().await;
+        callers.wait_for_more_calls().await;
         register(&new.pem());
-        callers.many_more().await;
+        callers.wait_for_more_calls().await;
         assert!(!answered(&server, &old.pem(), None).await);
     }
     callers.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_call_fails_while_the_clients_ca_is_replaced() {
+async fn calls_succeed_during_a_client_ca_rotation() {
     let (authority, [first, second]) = (
         TestAuthority::new("servers"),
         ["first", "second"].map(TestAuthority::new),
@@ -127,12 +127,12 @@ async fn no_call_fails_while_the_clients_ca_is_replaced() {
         issue_to(authority, folder.path());
         folder
     };
-    let of = |authority: &TestAuthority| {
+    let certificate_from = |authority: &TestAuthority| {
         let folder = identity(authority);
         LiveCertificate::load(&CertificateFiles::in_folder(folder.path())).ok()
     };
     assert!(!answered(&server, &ca_bundle, None).await);
-    assert!(!answered(&server, &ca_bundle, of(&second)).await);
+    assert!(!answered(&server, &ca_bundle, certificate_from(&second)).await);
     let folder = identity(&first);
     let files = CertificateFiles::in_folder(folder.path());
     let presented = LiveCertificate::follow(files, PERIOD).unwrap();
@@ -141,18 +141,18 @@ async fn no_call_fails_while_the_clients_ca_is_replaced() {
     let callers = Callers::start(&client);
     let trust = |pem: String| fs::write(server.folder.path().join("ca.crt"), pem).unwrap();
     trust(format!("{}{}", first.pem(), second.pem()));
-    eventually("both are trusted", async || {
-        answered(&server, &ca_bundle, of(&second)).await
+    eventually("both CAs are trusted", async || {
+        answered(&server, &ca_bundle, certificate_from(&second)).await
     })
     .await;
-    callers.many_more().await;
+    callers.wait_for_more_calls().await;
     issue_to(&second, folder.path());
-    callers.many_more().await;
+    callers.wait_for_more_calls().await;
     trust(second.pem());
-    eventually("the first is not trusted", async || {
-        !answered(&server, &ca_bundle, of(&first)).await
+    eventually("the first CA is no longer trusted", async || {
+        !answered(&server, &ca_bundle, certificate_from(&first)).await
     })
     .await;
-    callers.many_more().await;
+    callers.wait_for_more_calls().await;
     callers.finish().await;
 }

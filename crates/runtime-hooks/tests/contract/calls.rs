@@ -1,4 +1,5 @@
-//! Calls of handlers (`CallExtension` of Cluster API's `internal/runtime/client/client.go`): what is kept, what is ignored, and what is said of several.
+//! Calls of handlers (`CallExtension` of Cluster API's `internal/runtime/client/client.go`): caching, failure
+//! policies, and combined responses.
 
 use http::StatusCode;
 use runtime_hooks::{
@@ -12,14 +13,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer, ser::Error};
 use serde_json::{Value, json};
 
-use crate::peer::{Answer, Names, Peer, call, client, client_of, config, handler, pair};
+use crate::peer::{Answer, Names, Peer, call, client, client_with_catalog, config, handler, pair};
 
 fn says(status: &str, message: &str) -> Answer {
     Answer::json(&json!({"status": status, "message": message}))
 }
 
 #[tokio::test]
-async fn only_successes_are_kept_whatever_the_policy() {
+async fn only_successes_are_cached() {
     let failed = |problem: &str| Err(problem.to_owned());
     for policy in ["fail.ext1", "ignore.ext1"] {
         for (answer, expected, hits) in [
@@ -67,7 +68,7 @@ async fn only_successes_are_kept_whatever_the_policy() {
 }
 
 #[tokio::test]
-async fn a_response_that_is_kept_is_nobodys_to_change() {
+async fn a_cached_response_cannot_be_changed() {
     let (_, client) = pair(says("Success", "a")).await;
     let mut response = call(&client, "fail.ext1", true).await.unwrap();
     response.message.push_str(" changed");
@@ -76,7 +77,7 @@ async fn a_response_that_is_kept_is_nobodys_to_change() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_of_a_response_that_is_ignored() {
+async fn an_ignored_response_is_dropped() {
     for body in [
         r#"{"retryAfterSeconds": 5, "message": "a", "status": 1}"#,
         r#"{"retryAfterSeconds": 5, "status": "Success""#,
@@ -88,7 +89,7 @@ async fn nothing_is_left_of_a_response_that_is_ignored() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_written_is_never_ignored() {
+async fn an_encoding_error_is_never_ignored() {
     struct Unwritable;
 
     #[derive(Clone, Default, Deserialize, JsonSchema)]
@@ -96,7 +97,7 @@ async fn a_request_that_cannot_be_written_is_never_ignored() {
 
     impl Serialize for UnwritableRequest {
         fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-            Err(S::Error::custom("as it was asked to"))
+            Err(S::Error::custom("on request"))
         }
     }
 
@@ -115,7 +116,7 @@ async fn a_request_that_cannot_be_written_is_never_ignored() {
     let peer = Peer::start("ext1", says("Success", "")).await;
     let mut catalog = Catalog::new();
     catalog.register::<Unwritable>().unwrap();
-    let client = client_of(catalog, Names::of(&[("ext1", &peer)]));
+    let client = client_with_catalog(catalog, Names::new(&[("ext1", &peer)]));
     let unwritable = Handler {
         hook: Unwritable::reference(),
         ..handler("x", FailurePolicy::Ignore)
@@ -126,7 +127,7 @@ async fn a_request_that_cannot_be_written_is_never_ignored() {
         client.call::<Unwritable>("x.ext1", "default", &UnwritableRequest {}, CallOptions::default());
     assert_eq!(
         called.await.unwrap_err().to_string(),
-        "failed to call extension handler \"x.ext1\": cannot encode the request: as it was asked to"
+        "failed to call extension handler \"x.ext1\": cannot encode the request: on request"
     );
     assert_eq!(peer.hits(), 0);
 }
@@ -160,12 +161,12 @@ async fn settings_are_merged_for_one_call_only() {
     let registered = client.registry().get("fail.ext1").unwrap().unwrap();
     assert_eq!(
         registered.config.settings["a"], "config",
-        "the ExtensionConfig's own stay as they are"
+        "the ExtensionConfig's own settings are unchanged"
     );
 }
 
 #[tokio::test]
-async fn all_succeed_or_the_first_failure_is_told() {
+async fn the_first_failure_is_reported() {
     let ok = || says("Success", "a");
     let not_found = || Answer::Bytes(StatusCode::NOT_FOUND, vec![]);
     let problem = |name: &str, problem: &str| {
@@ -192,7 +193,7 @@ async fn all_succeed_or_the_first_failure_is_told() {
             Peer::start("ext1", first).await,
             Peer::start("ext2", second).await,
         );
-        let client = client(Names::of(&[("ext1", &first), ("ext2", &second)]));
+        let client = client(Names::new(&[("ext1", &first), ("ext2", &second)]));
         for (name, peer) in [("ext2", &second), ("ext1", &first)] {
             let handlers = vec![handler("x", FailurePolicy::Fail)];
             client
@@ -212,7 +213,7 @@ async fn all_succeed_or_the_first_failure_is_told() {
 }
 
 #[tokio::test]
-async fn who_would_be_called_is_told_only_of_hooks_that_are_known() {
+async fn handlers_of_unknown_hooks_are_an_error() {
     let (_, client) = pair(says("Success", "")).await;
     let names = client.handlers::<BeforeClusterCreate>("default").await.unwrap();
     assert_eq!(names, ["fail.ext1", "ignore.ext1"]);
@@ -224,7 +225,7 @@ async fn who_would_be_called_is_told_only_of_hooks_that_are_known() {
             .unwrap()
             .is_empty()
     );
-    let nobody = client_of(Catalog::new(), Names::default());
+    let nobody = client_with_catalog(Catalog::new(), Names::default());
     let unknown = nobody.handlers::<BeforeClusterCreate>("default").await;
     assert!(matches!(unknown, Err(HookCallError::UnknownHook(_))));
     let request = BeforeClusterCreateRequest::default();

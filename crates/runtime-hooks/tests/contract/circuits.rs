@@ -1,4 +1,4 @@
-//! What opens a circuit, and how long all handlers together may take.
+//! When a circuit opens, and the common budget of all handlers.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::peer::{Answer, Names, Peer, call, client, config, handler, pair};
 
 #[tokio::test]
-async fn a_server_that_cannot_be_judged_stays_an_error_however_often_it_is_called() {
+async fn an_invalid_ca_bundle_does_not_open_the_circuit() {
     let client = client(Names::default()).with_circuit_breaker(Some(CircuitBreaker::default()));
     let handlers = vec![handler("x", FailurePolicy::Ignore)];
     client
@@ -25,13 +25,13 @@ async fn a_server_that_cannot_be_judged_stays_an_error_however_often_it_is_calle
 }
 
 #[tokio::test]
-async fn a_call_that_had_no_time_says_nothing_of_its_server() {
+async fn a_call_without_time_does_not_open_the_circuit() {
     let peer = Peer::start("ext1", Answer::Bytes(http::StatusCode::BAD_GATEWAY, vec![])).await;
     let breaker = CircuitBreaker {
         failures: 2,
         ..CircuitBreaker::default()
     };
-    let client = client(Names::of(&[("ext1", &peer)])).with_circuit_breaker(Some(breaker));
+    let client = client(Names::new(&[("ext1", &peer)])).with_circuit_breaker(Some(breaker));
     let handlers = vec![handler("x", FailurePolicy::Fail)];
     client
         .registry()
@@ -51,7 +51,7 @@ async fn a_call_that_had_no_time_says_nothing_of_its_server() {
 }
 
 #[tokio::test]
-async fn a_budget_may_be_endless() {
+async fn a_budget_may_be_unlimited() {
     let (_peer, client) = pair(Answer::json(&json!({"status": "Success"}))).await;
     let options = CallOptions {
         budget: Some(Duration::MAX),

@@ -1,4 +1,5 @@
-//! Discovery (`Discover` of Cluster API's `internal/runtime/client/client.go`): what a server is asked, and which answers are taken.
+//! Discovery (`Discover` of Cluster API's `internal/runtime/client/client.go`): the request, and which
+//! answers are accepted.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::peer::{Answer, Names, Peer, call, client, config, pair};
 
 const API_VERSION: &str = "hooks.runtime.cluster.x-k8s.io/v1alpha1";
 
-/// An answer with one handler, a field of which is as it is told.
+/// An answer with one handler in which a field is replaced.
 fn with(field: &str, value: Value) -> Answer {
     let mut handler = json!({
         "name": "first", "requestHook": {"apiVersion": API_VERSION, "hook": "BeforeClusterCreate"},
@@ -23,10 +24,10 @@ fn with(field: &str, value: Value) -> Answer {
     Answer::json(&json!({"status": "Success", "handlers": [handler]}))
 }
 
-/// What an ExtensionConfig comes to with an answer: the names of handlers, or why there are none.
+/// Discovers a server with this answer; returns the names of its handlers or the error.
 async fn discovered(answer: Answer) -> Result<Vec<String>, String> {
     let peer = Peer::start("ext1", answer).await;
-    let client = client(Names::of(&[("ext1", &peer)]));
+    let client = client(Names::new(&[("ext1", &peer)]));
     let discovered = client.discover(&config("ext1", "ext1", &peer.ca_bundle)).await;
     let discovered = discovered.map_err(|error| error.to_string())?;
     Ok(discovered
@@ -37,11 +38,11 @@ async fn discovered(answer: Answer) -> Result<Vec<String>, String> {
 }
 
 #[tokio::test]
-async fn a_server_is_asked_as_cluster_api_asks() {
+async fn discovery_sends_the_request_of_cluster_api() {
     let peer = Peer::start("ext1", with("name", "first".into())).await;
-    let client = client(Names::of(&[("ext1", &peer)]));
+    let client = client(Names::new(&[("ext1", &peer)]));
     let config = config("ext1", "ext1", &peer.ca_bundle);
-    assert!(!config.settings.is_empty(), "none of them are sent");
+    assert!(!config.settings.is_empty(), "settings are not sent");
     client.discover(&config).await.unwrap();
     let asked = peer.asked.lock().pop().unwrap();
     assert_eq!(asked.method, Method::POST);
@@ -57,14 +58,14 @@ async fn a_server_is_asked_as_cluster_api_asks() {
 }
 
 #[tokio::test]
-async fn a_handler_that_says_little_has_the_usual_timeout_and_policy() {
+async fn a_handler_has_a_default_timeout_and_policy() {
     let peer = Peer::start("ext1", with("name", "first".into())).await;
-    let client = client(Names::of(&[("ext1", &peer)]));
+    let client = client(Names::new(&[("ext1", &peer)]));
     let config = config("ext1", "ext1", &peer.ca_bundle);
-    for (said, stored) in [(json!(null), Some(10)), (json!(0), None), (json!(30), Some(30))] {
-        peer.set(with("timeoutSeconds", said.clone()));
+    for (sent, stored) in [(json!(null), Some(10)), (json!(0), None), (json!(30), Some(30))] {
+        peer.set(with("timeoutSeconds", sent.clone()));
         let found = client.discover(&config).await.unwrap();
-        assert_eq!(found.handlers[0].timeout_seconds, stored, "{said}");
+        assert_eq!(found.handlers[0].timeout_seconds, stored, "{sent}");
         assert_eq!(found.handlers[0].failure_policy, FailurePolicy::Fail);
         client
             .registry()
@@ -72,12 +73,12 @@ async fn a_handler_that_says_little_has_the_usual_timeout_and_policy() {
             .unwrap();
         let registered = client.registry().get("first.ext1").unwrap().unwrap();
         let seconds = stored.map_or(10, i32::unsigned_abs).into();
-        assert_eq!(registered.timeout, Duration::from_secs(seconds), "{said}");
+        assert_eq!(registered.timeout, Duration::from_secs(seconds), "{sent}");
     }
 }
 
 #[tokio::test]
-async fn what_cluster_api_refuses_is_refused() {
+async fn answers_that_cluster_api_rejects_are_rejected() {
     for (field, value) in [
         ("name", json!("HAS-CAPITAL-LETTERS")),
         ("name", json!("has.full.stops")),
@@ -105,13 +106,13 @@ async fn what_cluster_api_refuses_is_refused() {
 }
 
 #[tokio::test]
-async fn a_hook_of_a_later_version_does_not_take_the_others_away() {
+async fn an_unknown_hook_keeps_the_other_handlers() {
     let later = json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v9", "hook": "BeforeClusterCreate"});
     assert_eq!(discovered(with("requestHook", later)).await, Ok(vec![]));
 }
 
 #[tokio::test]
-async fn what_is_no_success_changes_nothing() {
+async fn a_failed_discovery_changes_nothing() {
     let json = |value: Value| Answer::json(&value);
     let status = |code: StatusCode| Answer::Bytes(code, br#"{"status": "Success"}"#.into());
     let (peer, client) = pair(json(json!({}))).await;
@@ -153,12 +154,12 @@ async fn what_is_no_success_changes_nothing() {
     peer.set(json(json!({"status": "Success"})));
     assert!(
         call(&client, "fail.ext1", false).await.is_ok(),
-        "it is called as before"
+        "the previous handler is still called"
     );
 }
 
 #[tokio::test]
-async fn what_go_takes_for_an_answer_is_taken() {
+async fn answers_that_go_accepts_are_accepted() {
     let hook = json!({"apiVersion": API_VERSION, "hook": "BeforeClusterCreate"});
     let shouted = json!({
         "Status": "Success", "later": {"a": [1]},
@@ -177,13 +178,13 @@ async fn what_go_takes_for_an_answer_is_taken() {
         plain,
         followed,
     ] {
-        let said = format!("{answer:?}");
-        assert_eq!(discovered(answer).await, Ok(vec!["first".to_owned()]), "{said}");
+        let sent = format!("{answer:?}");
+        assert_eq!(discovered(answer).await, Ok(vec!["first".to_owned()]), "{sent}");
     }
 }
 
 #[tokio::test]
-async fn the_last_of_several_fields_counts_in_whatever_case() {
+async fn the_last_duplicate_field_wins_in_any_case() {
     let hook = format!(r#"{{"apiVersion": "{API_VERSION}", "hook": "BeforeClusterCreate"}}"#);
     for (body, expected) in [
         (r#"{"status": "Failure", "status": "Success"}"#, true),
@@ -195,7 +196,11 @@ async fn the_last_of_several_fields_counts_in_whatever_case() {
         assert_eq!(discovered(answer).await.is_ok(), expected, "{body}");
         let (_, client) = pair(Answer::text(body)).await;
         let called = call(&client, "fail.ext1", false).await;
-        assert_eq!(called.is_ok(), expected, "discovered and called alike: {body}");
+        assert_eq!(
+            called.is_ok(),
+            expected,
+            "discovered and called with the same fields: {body}"
+        );
     }
     let twice = format!(
         r#"{{"status": "Success", "handlers": [{{"name": "a.b", "NAME": "b", "requestHook": {hook}}}], "Handlers": null}}"#
@@ -204,7 +209,7 @@ async fn the_last_of_several_fields_counts_in_whatever_case() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_has_ten_seconds() {
+async fn discovery_times_out_after_ten_seconds() {
     let started = Instant::now();
     let problem = discovered(Answer::Silence).await.unwrap_err();
     assert_eq!(problem, "no answer within 10.0s");
@@ -212,7 +217,7 @@ async fn a_server_that_does_not_answer_has_ten_seconds() {
 }
 
 #[test]
-fn who_answers_a_deprecated_version_is_told() {
+fn handlers_of_a_deprecated_version_are_reported() {
     struct Old;
 
     impl Hook for Old {
@@ -227,7 +232,7 @@ fn who_answers_a_deprecated_version_is_told() {
         };
     }
 
-    let mut catalog = Catalog::of_cluster_api();
+    let mut catalog = Catalog::cluster_api();
     catalog.register::<Old>().unwrap();
     let handler = |name: &str, hook: HookReference| json!({"name": name, "requestHook": {"apiVersion": hook.api_version, "hook": hook.hook}});
     let newer = HookReference {
@@ -237,6 +242,6 @@ fn who_answers_a_deprecated_version_is_told() {
     let answer =
         json!({"status": "Success", "handlers": [handler("new", newer), handler("old", Old::reference())]});
     let found = read_answer(answer.to_string().as_bytes(), &catalog).unwrap();
-    assert_eq!(found.handlers.len(), 2, "both are called");
+    assert_eq!(found.handlers.len(), 2, "both versions are called");
     assert_eq!(found.deprecated, [("old".to_owned(), Old::reference())]);
 }

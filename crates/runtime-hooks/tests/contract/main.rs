@@ -1,17 +1,17 @@
-//! What our client owes to servers that are not ours, row by row of what Cluster API's own client does; and what that does wrong,
-//! which ours does not.
+//! The client's contract with foreign servers: the behaviours of Cluster API's own client one by one, and its
+//! bugs, which our client does not have.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed test is what they are for"
+    reason = "panics are how tests fail"
 )]
 
 mod calls;
+mod changes;
 mod circuits;
 mod discovery;
-mod flipping;
 mod metrics;
 mod namespaces;
 mod peer;

@@ -1,4 +1,4 @@
-//! What is counted, by the names that Cluster API's dashboards look for (`internal/runtime/metrics/metrics.go`).
+//! Metrics with the names that Cluster API's dashboards use (`internal/runtime/metrics/metrics.go`).
 
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use runtime_hooks::client::HookMetrics;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::peer::{Answer, call, config, pair};
 
 #[tokio::test]
-async fn calls_are_timed_as_cluster_api_times_them_and_discoveries_are_counted() {
+async fn calls_and_discoveries_are_counted() {
     let (peer, client) = pair(Answer::json(&json!({"status": "Success"}))).await;
     let mut counted = Registry::default();
     let client = client.with_metrics(HookMetrics::register(&mut counted));
@@ -26,7 +26,7 @@ async fn calls_are_timed_as_cluster_api_times_them_and_discoveries_are_counted()
         .filter_map(|line| line.split_once('"').map(|(bound, _)| bound))
         .collect();
     let all = "0.005 0.025 0.05 0.1 0.2 0.4 0.6 0.8 1.0 1.25 1.5 2.0 3.0 4.0 5.0 6.0 8.0 10.0 15.0 20.0 30.0 45.0 60.0 +Inf";
-    // Of the hook and of its Discovery.
+    // One call of the hook and one of Discovery.
     assert_eq!(buckets[..24].join(" "), all);
     assert_eq!(buckets[24..].join(" "), all);
     for expected in [

@@ -1,4 +1,5 @@
-//! For the objects of which namespaces handlers are called (`matchNamespace` of Cluster API's `internal/runtime/client/client.go`).
+//! Selection of handlers by namespace (`matchNamespace` of Cluster API's
+//! `internal/runtime/client/client.go`).
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ impl NamespaceLabels for One {
 }
 
 #[tokio::test]
-async fn a_selector_is_asked_about_a_namespace_that_is_there() {
+async fn a_selector_needs_an_existing_namespace() {
     let within =
         |values: &[&str]| json!({"matchExpressions": [{"key": "team", "operator": "In", "values": values}]});
     for (selector, namespace, expected) in [

@@ -1,4 +1,4 @@
-//! A server of somebody else: it says what a test has it say, and keeps what it is asked.
+//! A foreign server with scripted answers, which records its requests.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,9 +33,9 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tower::service_fn;
 
-/// What is asked of a server.
+/// A recorded request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) method: Method,
     pub(crate) uri: String,
     pub(crate) version: Version,
@@ -43,36 +43,36 @@ pub(crate) struct Asked {
     pub(crate) from: SocketAddr,
 }
 
-/// What it answers.
+/// A scripted answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// Bytes with a status, and without a type.
+    /// Bytes with a status, without a content type.
     Bytes(StatusCode, Vec<u8>),
-    /// The same with a type.
+    /// Bytes with a status and a content type.
     Typed(&'static str, Vec<u8>),
-    /// A status, and a body in chunks that does not end.
+    /// A status, and a chunked body without end.
     Endless(StatusCode),
-    /// Nothing, for ever.
+    /// No answer.
     Silence,
 }
 
-/// A server.
+/// A foreign server.
 #[derive(Clone)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     pub(crate) ca_bundle: String,
-    pub(crate) asked: Arc<Mutex<Vec<Asked>>>,
+    pub(crate) asked: Arc<Mutex<Vec<RecordedRequest>>>,
     answer: Arc<Mutex<Answer>>,
 }
 
-/// A certificate of a CA of its own, PEM.
+/// A certificate of its own CA, in PEM.
 pub(crate) struct Issued {
     pub(crate) ca_bundle: String,
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
 
-/// Servers by the names of their Services.
+/// Resolves the names of Services to servers.
 #[derive(Clone, Default)]
 pub(crate) struct Names(pub(crate) BTreeMap<String, SocketAddr>);
 
@@ -109,7 +109,7 @@ impl Answer {
 // === impl Issued ===
 
 impl Issued {
-    /// For the Service `name` in `system`.
+    /// Issues a certificate for the Service `name` in `system`.
     pub(crate) fn new(name: &str) -> Self {
         let mut ca = CertificateParams::default();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -131,7 +131,7 @@ impl Issued {
 // === impl Peer ===
 
 impl Peer {
-    /// The server of the Service `name` in `system`.
+    /// Starts the server of the Service `name` in `system`.
     pub(crate) async fn start(name: &str, answer: Answer) -> Self {
         let issued = Issued::new(name);
         let folder = TempDir::new().unwrap();
@@ -167,7 +167,7 @@ impl Peer {
         self.asked.lock().len()
     }
 
-    /// Over how many connections it was asked.
+    /// The number of connections that were opened.
     pub(crate) fn connections(&self) -> usize {
         let asked = self.asked.lock();
         asked
@@ -180,9 +180,9 @@ impl Peer {
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        self.asked.lock().push(Asked {
+        self.asked.lock().push(RecordedRequest {
             method: parts.method,
-            // The host is told apart from the path by HTTP/1 only.
+            // Only HTTP/1 separates the host from the path.
             uri: parts
                 .uri
                 .path_and_query()
@@ -200,7 +200,7 @@ impl Peer {
 // === impl Names ===
 
 impl Names {
-    pub(crate) fn of(peers: &[(&str, &Peer)]) -> Self {
+    pub(crate) fn new(peers: &[(&str, &Peer)]) -> Self {
         let named = peers
             .iter()
             .map(|(name, peer)| (format!("{name}.system.svc"), peer.address));
@@ -215,7 +215,7 @@ impl Resolve for Names {
     }
 }
 
-/// An ExtensionConfig of the name `config`, whose server is the Service `service`.
+/// An ExtensionConfig `config` for the Service `service`.
 pub(crate) fn config(config: &str, service: &str, ca_bundle: &str) -> ExtensionConfig {
     ExtensionConfig {
         name: config.to_owned(),
@@ -236,25 +236,25 @@ pub(crate) fn handler(name: &str, failure_policy: FailurePolicy) -> Handler {
     }
 }
 
-/// A client that knows where servers are, and nothing else yet.
+/// A client with an empty registry.
 pub(crate) fn client(names: Names) -> HookClient {
-    client_of(Catalog::of_cluster_api(), names)
+    client_with_catalog(Catalog::cluster_api(), names)
 }
 
-/// The same for the hooks of `catalog`.
-pub(crate) fn client_of(catalog: Catalog, names: Names) -> HookClient {
+/// A client with an empty registry and the hooks of `catalog`.
+pub(crate) fn client_with_catalog(catalog: Catalog, names: Names) -> HookClient {
     let transport = Transport::new(TransportOptions {
         resolver: Arc::new(names),
         proxies: false,
         ..TransportOptions::default()
     });
-    HookClient::new(Arc::new(catalog), Arc::new(Registry::in_code()), transport).with_circuit_breaker(None)
+    HookClient::new(Arc::new(catalog), Arc::new(Registry::listed()), transport).with_circuit_breaker(None)
 }
 
-/// A server `ext1` with the handlers `fail` and `ignore`, and who calls it.
+/// A server `ext1` with the handlers `fail` and `ignore`, and a client for it.
 pub(crate) async fn pair(answer: Answer) -> (Peer, HookClient) {
     let peer = Peer::start("ext1", answer).await;
-    let client = client(Names::of(&[("ext1", &peer)]));
+    let client = client(Names::new(&[("ext1", &peer)]));
     let handlers = vec![
         handler("fail", FailurePolicy::Fail),
         handler("ignore", FailurePolicy::Ignore),
@@ -266,7 +266,6 @@ pub(crate) async fn pair(answer: Answer) -> (Peer, HookClient) {
     (peer, client)
 }
 
-/// Calls a handler.
 pub(crate) async fn call(
     client: &HookClient,
     handler: &str,

@@ -1,4 +1,4 @@
-//! Proxies of the environment, which is set for a process of its own.
+//! Proxies in environment variables, which are set for a child process.
 
 use std::{
     io,
@@ -21,11 +21,11 @@ use tokio::{
 
 use crate::peer::{Answer, Names, Peer, config};
 
-/// Where the process of its own finds the server, and by whom that is trusted.
+/// The environment variables of the child process: the server's address and CA.
 const ADDRESS: &str = "CONTRACT_ADDRESS";
 const CA_BUNDLE: &str = "CONTRACT_CA_BUNDLE";
 
-/// A proxy that leads to one server whatever is asked for, and keeps that.
+/// A proxy that forwards everything to one server and records the requested hosts.
 async fn proxy(listener: TcpListener, to: SocketAddr, asked: Arc<Mutex<Vec<String>>>) -> io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
@@ -42,14 +42,14 @@ async fn proxy(listener: TcpListener, to: SocketAddr, asked: Arc<Mutex<Vec<Strin
     }
 }
 
-/// Calls the server in a process whose environment is so.
+/// Calls the server in a child process with these environment variables.
 async fn call_with(peer: &Peer, environment: [(&'static str, String); 2]) -> Output {
     let mut process = Command::new(std::env::current_exe().unwrap());
     for theirs in ["https_proxy", "no_proxy", "all_proxy", "ALL_PROXY"] {
         process.env_remove(theirs);
     }
     process
-        .args(["--exact", "proxies::in_a_process_of_its_own", "--ignored"])
+        .args(["--exact", "proxies::call_in_child_process", "--ignored"])
         .env(ADDRESS, peer.address.to_string())
         .env(CA_BUNDLE, &peer.ca_bundle)
         .envs(environment);
@@ -60,7 +60,7 @@ async fn call_with(peer: &Peer, environment: [(&'static str, String); 2]) -> Out
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn proxies_of_the_environment_are_used_but_for_whom_it_excepts() {
+async fn proxies_of_the_environment_are_used_with_exceptions() {
     let peer = Peer::start("ext1", Answer::json(&json!({"status": "Success"}))).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -89,7 +89,7 @@ async fn proxies_of_the_environment_are_used_but_for_whom_it_excepts() {
 
 #[tokio::test]
 #[ignore = "is run by the test above"]
-async fn in_a_process_of_its_own() {
+async fn call_in_child_process() {
     let variable = |name| std::env::var(name).unwrap();
     let address = variable(ADDRESS).parse().unwrap();
     let names = Names([("ext1.system.svc".to_owned(), address)].into());
@@ -98,8 +98,8 @@ async fn in_a_process_of_its_own() {
         ..TransportOptions::default()
     });
     let client = HookClient::new(
-        Arc::new(Catalog::of_cluster_api()),
-        Arc::new(Registry::in_code()),
+        Arc::new(Catalog::cluster_api()),
+        Arc::new(Registry::listed()),
         transport,
     );
     client

@@ -1,4 +1,4 @@
-//! Servers that write what they like: byte by byte, over TLS.
+//! Servers that send raw bytes over TLS.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -20,14 +20,14 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::peer::{Issued, Names, call, client, config, handler};
 
-/// What a server does behind its last byte.
+/// What a server does after its last byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// Says that it closes the connection, and does.
+    /// Closes the TLS session and the connection.
     Close,
-    /// Is gone without a word.
+    /// Drops the connection.
     Drop,
-    /// Writes the same again, for ever.
+    /// Repeats its bytes without end.
     Again,
 }
 
@@ -70,8 +70,8 @@ async fn start(issued: &Issued, bytes: Vec<u8>, end: End) -> SocketAddr {
     address
 }
 
-/// What a handler of such a server is found to say.
-async fn said(bytes: Vec<u8>, end: End) -> Result<String, String> {
+/// Calls a handler of such a server; returns its message or the error.
+async fn call_handler(bytes: Vec<u8>, end: End) -> Result<String, String> {
     let issued = Issued::new("ext1");
     let address = start(&issued, bytes, end).await;
     let client = client(Names([("ext1.system.svc".to_owned(), address)].into()));
@@ -89,7 +89,7 @@ async fn said(bytes: Vec<u8>, end: End) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn an_answer_may_come_in_whatever_way_http_has() {
+async fn an_answer_may_use_any_http_framing() {
     let length = SUCCESS.len();
     for (bytes, end) in [
         (format!("HTTP/1.0 200 OK\r\n\r\n{SUCCESS}"), End::Close),
@@ -118,12 +118,16 @@ async fn an_answer_may_come_in_whatever_way_http_has() {
             End::Close,
         ),
     ] {
-        assert_eq!(said(bytes.clone().into(), end).await, Ok("a".into()), "{bytes}");
+        assert_eq!(
+            call_handler(bytes.clone().into(), end).await,
+            Ok("a".into()),
+            "{bytes}"
+        );
     }
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_an_error_in_time() {
+async fn an_invalid_answer_is_an_error_in_time() {
     let length = SUCCESS.len();
     for (bytes, end) in [
         (String::new(), End::Close),
@@ -169,7 +173,7 @@ async fn what_is_no_answer_is_an_error_in_time() {
         ),
     ] {
         let started = Instant::now();
-        said(bytes.clone().into(), end).await.unwrap_err();
+        call_handler(bytes.clone().into(), end).await.unwrap_err();
         assert!(started.elapsed() < Duration::from_secs(8), "{bytes:?} {end:?}");
     }
 }

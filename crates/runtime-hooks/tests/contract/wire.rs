@@ -1,4 +1,5 @@
-//! What goes over the wire (`httpCall` of Cluster API's `internal/runtime/client/client.go`): what is taken for a response, and how much of it.
+//! HTTP requests and responses (`httpCall` of Cluster API's `internal/runtime/client/client.go`): which
+//! responses are accepted, and how much of them is read.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use runtime_hooks::discovery::FailurePolicy;
 const MIB: usize = 1 << 20;
 
 #[tokio::test]
-async fn what_go_takes_for_a_response_is_taken() {
+async fn responses_that_go_accepts_are_accepted() {
     for (answer, retry) in [
         (Answer::json(&json!({"status": "Success", "message": "a"})), 0),
         (
@@ -46,21 +47,21 @@ async fn what_go_takes_for_a_response_is_taken() {
             0,
         ),
     ] {
-        let said = format!("{answer:?}");
+        let sent = format!("{answer:?}");
         let (_, client) = pair(answer).await;
         let response = call(&client, "fail.ext1", false)
             .await
-            .unwrap_or_else(|error| panic!("{said}: {error}"));
+            .unwrap_or_else(|error| panic!("{sent}: {error}"));
         assert_eq!(
             (&*response.message, response.retry_after_seconds),
             ("a", retry),
-            "{said}"
+            "{sent}"
         );
     }
 }
 
 #[tokio::test]
-async fn what_go_does_not_take_is_an_error() {
+async fn responses_that_go_rejects_are_rejected() {
     let success = br#"{"status": "Success"}"#;
     let utf_16: Vec<u8> = success.iter().flat_map(|byte| [*byte, 0]).collect();
     let deep = format!("{}{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
@@ -93,7 +94,7 @@ async fn what_go_does_not_take_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_message_in_another_encoding_is_a_message() {
+async fn a_message_in_another_encoding_is_accepted() {
     let (_, client) = pair(Answer::Bytes(
         StatusCode::OK,
         b"{\"status\": \"Success\", \"message\": \"caf\xe9\"}".into(),
@@ -104,7 +105,7 @@ async fn a_message_in_another_encoding_is_a_message() {
 }
 
 #[tokio::test]
-async fn only_200_is_a_success_and_little_of_others_is_read() {
+async fn only_status_200_is_a_success() {
     for (status, words) in [
         (StatusCode::ACCEPTED, "HTTP 202 Accepted: "),
         (StatusCode::PARTIAL_CONTENT, "HTTP 206 Partial Content: "),
@@ -126,13 +127,13 @@ async fn only_200_is_a_success_and_little_of_others_is_read() {
         call(&client, "fail.ext1", false).await.unwrap_err();
         assert!(
             started.elapsed() < Duration::from_secs(10),
-            "its end is not waited for"
+            "the rest of the body is not awaited"
         );
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_say_how_long_it_is_is_not_read_to_its_end() {
+async fn an_endless_answer_is_read_up_to_the_limit() {
     let (_, client) = pair(Answer::Endless(StatusCode::OK)).await;
     let problem = call(&client, "fail.ext1", false).await.unwrap_err();
     assert!(
@@ -142,13 +143,13 @@ async fn an_answer_that_does_not_say_how_long_it_is_is_not_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn servers_are_called_by_http_2_over_connections_that_are_shared() {
+async fn http_2_connections_are_shared() {
     let success = || Answer::json(&json!({"status": "Success"}));
     let (first, second) = (
         Peer::start("first", success()).await,
         Peer::start("second", success()).await,
     );
-    let client = client(Names::of(&[("first", &first), ("second", &second)]));
+    let client = client(Names::new(&[("first", &first), ("second", &second)]));
     let register = |name: &str, service: &str, peer: &Peer| {
         let handlers = vec![handler("x", FailurePolicy::Fail)];
         client
@@ -167,7 +168,7 @@ async fn servers_are_called_by_http_2_over_connections_that_are_shared() {
     assert_eq!(
         (first.hits(), first.connections()),
         (10, 1),
-        "of two ExtensionConfigs"
+        "one connection for two ExtensionConfigs"
     );
     assert_eq!((second.hits(), second.connections()), (5, 1));
     let asked = first.asked.lock().clone();

@@ -1,4 +1,4 @@
-//! What is taken for a request, as Go's server has it.
+//! Decoding of requests, as in Cluster API's server.
 
 use http::{Request, header::CONTENT_TYPE};
 use http_body_util::Full;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::fixture::{FIRST, echo, post, send};
 
-/// What `first` says to a request of which it is understood all that matters.
+/// The message of the handler `first` if all fields of a request were decoded.
 const UNDERSTOOD: &str = "a v1 v2";
 
 fn success(message: &str) -> (String, String) {
@@ -14,7 +14,7 @@ fn success(message: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn requests_are_read_as_go_reads_them() {
+async fn requests_are_decoded_as_in_go() {
     let server = echo();
     let (from, to) = ("fromKubernetesVersion", "toKubernetesVersion");
     let cluster = json!({"metadata": {"name": "a"}});
@@ -30,15 +30,19 @@ async fn requests_are_read_as_go_reads_them() {
         json!({"cluster": cluster, from: "v1", to: "v2", "later": {"field": [1]}, "settings": null}),
     ] {
         let answer = post(&server, FIRST, body.to_string()).await;
-        assert_eq!(answer.said(), success(UNDERSTOOD), "{body}");
+        assert_eq!(answer.outcome(), success(UNDERSTOOD), "{body}");
     }
     for body in ["null", "{}", " {}\n", r#"{"fromKubernetesVersion": null}"#] {
-        assert_eq!(post(&server, FIRST, body).await.said(), success("  "), "{body}");
+        assert_eq!(
+            post(&server, FIRST, body).await.outcome(),
+            success("  "),
+            "{body}"
+        );
     }
 }
 
 #[tokio::test]
-async fn the_type_of_content_does_not_matter() {
+async fn the_content_type_is_ignored() {
     let server = echo();
     for content_type in [
         None,
@@ -51,12 +55,12 @@ async fn the_type_of_content_does_not_matter() {
             request = request.header(CONTENT_TYPE, content_type);
         }
         let answer = send(&server, request.body(Full::from("{}")).unwrap()).await;
-        assert_eq!(answer.said(), success("  "), "{content_type:?}");
+        assert_eq!(answer.outcome(), success("  "), "{content_type:?}");
     }
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_request_is_said() {
+async fn an_invalid_request_is_reported() {
     let server = echo();
     for (body, expected) in [
         ("", "is not JSON: EOF while parsing a value at line 1 column 0"),
@@ -84,19 +88,19 @@ async fn what_is_wrong_with_a_request_is_said() {
             "cluster: invalid type: string \"a\", expected a map",
         ),
     ] {
-        let (status, message) = post(&server, FIRST, body).await.said();
+        let (status, message) = post(&server, FIRST, body).await.outcome();
         assert_eq!(status, "Failure", "{body}");
         assert_eq!(message, format!("error unmarshalling request: {expected}"));
     }
     let long = json!({"cluster": "a".repeat(100_000)}).to_string();
-    let (_, message) = post(&server, FIRST, long).await.said();
-    assert_eq!(message.chars().count(), 513, "it is not repeated");
+    let (_, message) = post(&server, FIRST, long).await.outcome();
+    assert_eq!(message.chars().count(), 513, "the value is not quoted in full");
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(post(&server, FIRST, deep).await.said().0, "Failure");
+    assert_eq!(post(&server, FIRST, deep).await.outcome().0, "Failure");
 }
 
 #[tokio::test]
-async fn the_last_of_several_fields_counts_in_whatever_case() {
+async fn the_last_duplicate_field_wins_in_any_case() {
     let server = echo();
     for (body, expected) in [
         (
@@ -117,7 +121,7 @@ async fn the_last_of_several_fields_counts_in_whatever_case() {
         ),
     ] {
         assert_eq!(
-            post(&server, FIRST, body).await.said(),
+            post(&server, FIRST, body).await.outcome(),
             success(expected),
             "{body}"
         );
@@ -125,11 +129,11 @@ async fn the_last_of_several_fields_counts_in_whatever_case() {
 }
 
 #[tokio::test]
-async fn text_in_another_encoding_is_taken_as_go_takes_it() {
+async fn text_in_another_encoding_is_accepted() {
     let server = echo();
     let latin_1 = b"{\"toKubernetesVersion\": \"\xe9\"}";
     assert_eq!(
-        post(&server, FIRST, &latin_1[..]).await.said(),
+        post(&server, FIRST, &latin_1[..]).await.outcome(),
         success("  \u{fffd}")
     );
     for body in [
@@ -141,7 +145,7 @@ async fn text_in_another_encoding_is_taken_as_go_takes_it() {
         b"{\"cluster\": {\"a\": 1e999}}",
         b"{\"cluster\": {\"a\": 01}}",
     ] {
-        let (status, _) = post(&server, FIRST, body).await.said();
+        let (status, _) = post(&server, FIRST, body).await.outcome();
         assert_eq!(status, "Failure", "{body:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a server says of itself, and which handlers it takes.
+//! Discovery by a server, and validation of its handlers.
 
 use runtime_hooks::{
     Catalog, Hook, HookMetadata, HookReference,
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::fixture::{DISCOVERY, post};
 
-/// A hook that a server answers once.
+/// A singleton hook.
 struct Status;
 
 impl Hook for Status {
@@ -43,8 +43,8 @@ fn add<H: Hook>(
 }
 
 #[tokio::test]
-async fn handlers_are_told_by_name_with_what_is_suggested_for_them() {
-    let server = HookServer::new(Catalog::of_cluster_api());
+async fn discovery_lists_handlers_with_their_options() {
+    let server = HookServer::new(Catalog::cluster_api());
     assert_eq!(
         post(&server, DISCOVERY, "{}").await.response(),
         json!({
@@ -69,7 +69,7 @@ async fn handlers_are_told_by_name_with_what_is_suggested_for_them() {
                 {"name": "third", "requestHook": hook("BeforeClusterCreate"), "timeoutSeconds": 0},
             ])
         );
-        let discovered = discovery::read_answer(&answer.body, &Catalog::of_cluster_api()).unwrap();
+        let discovered = discovery::read_answer(&answer.body, &Catalog::cluster_api()).unwrap();
         assert_eq!(discovered.handlers.len(), 3);
     }
     let directly = server.call_directly::<Discovery>("", DiscoveryRequest {}).await;
@@ -77,9 +77,9 @@ async fn handlers_are_told_by_name_with_what_is_suggested_for_them() {
 }
 
 #[test]
-fn a_handler_that_nobody_could_call_is_refused() {
+fn an_invalid_handler_is_rejected() {
     let server = || {
-        let server = HookServer::new(Catalog::of_cluster_api());
+        let server = HookServer::new(Catalog::cluster_api());
         add::<BeforeClusterUpgrade>(server, "first", None, None).unwrap()
     };
     let label = "a".repeat(63);
@@ -93,7 +93,7 @@ fn a_handler_that_nobody_could_call_is_refused() {
         let refused = add::<BeforeClusterUpgrade>(server(), name, None, None).unwrap_err();
         assert_eq!(refused, AddHandlerError::Name(name.into()));
     }
-    // Of another hook as well: names are told in one list.
+    // Names are unique across hooks.
     for refused in [
         add::<BeforeClusterUpgrade>(server(), "first", None, None),
         add::<BeforeClusterCreate>(server(), "first", None, None),
@@ -118,8 +118,8 @@ fn a_handler_that_nobody_could_call_is_refused() {
 }
 
 #[tokio::test]
-async fn a_hook_that_is_answered_once_has_a_path_without_a_name_too() {
-    let mut catalog = Catalog::of_cluster_api();
+async fn a_singleton_hook_also_has_a_path_without_name() {
+    let mut catalog = Catalog::cluster_api();
     catalog.register::<Status>().unwrap();
     let server = add::<Status>(HookServer::new(catalog), "status", None, None).unwrap();
     for path in [
@@ -144,8 +144,8 @@ async fn a_hook_that_is_answered_once_has_a_path_without_a_name_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_cloned_before_is_another() {
-    let before = HookServer::new(Catalog::of_cluster_api());
+async fn a_clone_does_not_get_later_handlers() {
+    let before = HookServer::new(Catalog::cluster_api());
     let after = add::<BeforeClusterUpgrade>(before.clone(), "first", None, None).unwrap();
     let count = async |server: &HookServer| {
         let answer = server.call_directly::<Discovery>("", DiscoveryRequest {}).await;

@@ -1,4 +1,4 @@
-//! A server of two hooks, and what it answers.
+//! A server of two hooks, and its responses.
 
 use http::{HeaderMap, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::{BodyExt, Full};
@@ -13,13 +13,13 @@ use runtime_hooks::{
 };
 use serde_json::Value;
 
-/// Where `first` answers.
+/// The path of the handler `first`.
 pub(crate) const FIRST: &str = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterupgrade/first";
 
-/// Where Discovery is answered.
+/// The path of Discovery.
 pub(crate) const DISCOVERY: &str = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery";
 
-/// What a server answers.
+/// A response of the server.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -29,7 +29,7 @@ pub(crate) struct Answer {
 // === impl Answer ===
 
 impl Answer {
-    pub(crate) async fn of(response: Response<Full<Bytes>>) -> Self {
+    pub(crate) async fn read(response: Response<Full<Bytes>>) -> Self {
         let (parts, body) = response.into_parts();
         Self {
             status: parts.status,
@@ -38,7 +38,7 @@ impl Answer {
         }
     }
 
-    /// A response of a hook: every one says of what type it is.
+    /// Returns the body of a hook's response, after checking its type.
     pub(crate) fn response(&self) -> Value {
         assert_eq!(
             self.status,
@@ -53,10 +53,10 @@ impl Answer {
         response
     }
 
-    /// What a response says, and whether the handler succeeded.
-    pub(crate) fn said(&self) -> (String, String) {
+    /// Returns the status and the message of a response.
+    pub(crate) fn outcome(&self) -> (String, String) {
         let response = self.response();
-        // A message is left out where it says nothing.
+        // An empty message is omitted.
         let text = |field: &str| {
             response
                 .get(field)
@@ -67,19 +67,20 @@ impl Answer {
     }
 }
 
-/// A server whose handler `first` answers `BeforeClusterUpgrade` by `handler`.
+/// A server whose handler `first` answers `BeforeClusterUpgrade` with `handler`.
 pub(crate) fn first<F>(
     handler: impl Fn(BeforeClusterUpgradeRequest, CallContext) -> F + Send + Sync + 'static,
 ) -> HookServer
 where
     F: Future<Output: IntoHookResponse<BeforeClusterUpgrade>> + Send + 'static,
 {
-    HookServer::new(Catalog::of_cluster_api())
+    HookServer::new(Catalog::cluster_api())
         .handle::<BeforeClusterUpgrade, _>("first", HandlerOptions::default(), handler)
         .unwrap()
 }
 
-/// A server whose handler `first` says from which version to which a Cluster named so goes; `create` says nothing.
+/// A server whose handler `first` returns the versions and the name of the Cluster as its message; `create`
+/// returns no message.
 pub(crate) fn echo() -> HookServer {
     let server = first(async |request, _| BeforeClusterUpgradeResponse {
         message: format!(
@@ -97,7 +98,7 @@ pub(crate) fn echo() -> HookServer {
 }
 
 pub(crate) async fn send(server: &HookServer, request: Request<Full<Bytes>>) -> Answer {
-    Answer::of(server.answer(request).await).await
+    Answer::read(server.answer(request).await).await
 }
 
 pub(crate) async fn post(server: &HookServer, path: &str, body: impl Into<Bytes>) -> Answer {

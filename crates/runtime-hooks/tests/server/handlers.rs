@@ -1,4 +1,4 @@
-//! What a handler says, and what becomes of one that says nothing.
+//! Responses, errors and panics of handlers.
 
 use std::{
     fmt, io,
@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::fixture::{FIRST, first, post};
 
-/// An error that knows its cause.
+/// An error with a cause.
 struct WithCause;
 
 impl fmt::Display for WithCause {
@@ -31,8 +31,8 @@ impl fmt::Display for WithCause {
     }
 }
 
-async fn said(server: HookServer) -> (String, String) {
-    post(&server, FIRST, "{}").await.said()
+async fn outcome(server: HookServer) -> (String, String) {
+    post(&server, FIRST, "{}").await.outcome()
 }
 
 fn pair(status: &str, message: &str) -> (String, String) {
@@ -40,26 +40,26 @@ fn pair(status: &str, message: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_response_or_an_error_is_told() {
+async fn responses_and_errors_are_returned() {
     let response = |status, message: &str| BeforeClusterUpgradeResponse {
         status,
         message: message.into(),
         ..Default::default()
     };
     let plain = first(move |_, _| async move { response(ResponseStatus::Success, "a") });
-    assert_eq!(said(plain).await, pair("Success", "a"));
+    assert_eq!(outcome(plain).await, pair("Success", "a"));
     let failed = first(move |_, _| async move { response(ResponseStatus::Failure, "b") });
-    assert_eq!(said(failed).await, pair("Failure", "b"));
+    assert_eq!(outcome(failed).await, pair("Failure", "b"));
     let odd = first(move |_, _| async move { response(ResponseStatus::Unknown("Maybe".into()), "c") });
-    assert_eq!(said(odd).await, pair("Maybe", "c"));
+    assert_eq!(outcome(odd).await, pair("Maybe", "c"));
     let good = first(move |_, _| async move { Ok::<_, io::Error>(response(ResponseStatus::Success, "d")) });
-    assert_eq!(said(good).await, pair("Success", "d"));
+    assert_eq!(outcome(good).await, pair("Success", "d"));
     type Response = BeforeClusterUpgradeResponse;
     let text = first(async |_, _| Err::<Response, _>("e"));
-    assert_eq!(said(text).await, pair("Failure", "e"));
+    assert_eq!(outcome(text).await, pair("Failure", "e"));
     let cause = first(async |_, _| Err::<Response, _>(WithCause));
     assert_eq!(
-        said(cause).await,
+        outcome(cause).await,
         pair("Failure", "no database: no route to host")
     );
 }
@@ -77,7 +77,7 @@ async fn a_response_has_all_its_fields() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_says_that_it_failed_and_nothing_of_why() {
+async fn a_panic_is_reported_without_its_message() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let server = first(move |_, _| {
@@ -91,14 +91,14 @@ async fn a_handler_that_panics_says_that_it_failed_and_nothing_of_why() {
     });
     for _ in 0..2 {
         let answer = post(&server, FIRST, "{}").await;
-        assert_eq!(answer.said(), pair("Failure", "handler panicked"));
+        assert_eq!(answer.outcome(), pair("Failure", "handler panicked"));
         assert!(!String::from_utf8_lossy(&answer.body).contains("42"));
     }
-    assert_eq!(said(server).await, pair("Success", ""));
+    assert_eq!(outcome(server).await, pair("Success", ""));
 }
 
 #[tokio::test]
-async fn a_handler_knows_what_it_is_called_for() {
+async fn a_handler_gets_the_context_of_its_call() {
     let server = first(async |request, call| BeforeClusterUpgradeResponse {
         message: format!(
             "{} {} {} {}",

@@ -1,4 +1,4 @@
-//! Whatever comes is answered.
+//! Any request gets a response.
 
 use http::{Method, Request};
 use http_body_util::Full;
@@ -14,11 +14,11 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-/// Sends a request; what is said to one that comes to a handler.
+/// Sends a request; returns the message if a handler answered.
 fn answered(server: &HookServer, request: Request<Full<Bytes>>) -> Option<String> {
     let answer = runtime().block_on(send(server, request));
     match answer.status.as_u16() {
-        200 => Some(answer.said().0),
+        200 => Some(answer.outcome().0),
         status => {
             assert!(matches!(status, 404 | 405), "{status}");
             None
@@ -49,14 +49,14 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_answered(body in prop::collection::vec(any::<u8>(), 0..200), path in "first|discovery") {
+    fn any_bytes_get_a_response(body in prop::collection::vec(any::<u8>(), 0..200), path in "first|discovery") {
         let path = if path == "first" { FIRST } else { DISCOVERY };
         let request = Request::post(path).body(Full::from(body)).unwrap();
         prop_assert!(answered(&echo(), request).is_some());
     }
 
     #[test]
-    fn any_json_is_answered(body in any_json()) {
+    fn any_json_gets_a_response(body in any_json()) {
         let request = Request::post(FIRST).body(Full::from(body.to_string())).unwrap();
         let status = answered(&echo(), request).unwrap();
         prop_assert!(status == "Success" || status == "Failure");
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn json_that_is_cut_off_or_damaged_is_answered(body in any_json(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn damaged_json_gets_a_response(body in any_json(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut damaged = body.to_string().into_bytes();
         let at = at.index(damaged.len());
         let cut = damaged[..at].to_vec();
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn any_path_and_method_is_answered(method in "[A-Z]{1,8}|POST", path in "/[!-~]{0,60}", timeout in "[!-~]{0,12}") {
+    fn any_path_and_method_gets_a_response(method in "[A-Z]{1,8}|POST", path in "/[!-~]{0,60}", timeout in "[!-~]{0,12}") {
         for uri in [path.clone(), format!("{FIRST}?timeout={timeout}"), format!("{FIRST}{path}")] {
             let method: Method = method.parse().unwrap();
             if let Ok(request) = Request::builder().method(method).uri(uri).body(Full::from("{}")) {

@@ -1,4 +1,4 @@
-//! How long a call may take, how long a request may be, and how many there may be.
+//! Limits on the duration, size and number of requests.
 
 use std::{
     convert::Infallible,
@@ -25,7 +25,7 @@ use crate::fixture::{Answer, DISCOVERY, FIRST, first, post};
 
 const MIB: usize = 1 << 20;
 
-/// A server whose handler `first` never ends, and counts how often it was begun and dropped.
+/// A server whose handler `first` never returns, with counters of its started and dropped calls.
 fn endless(timeout_seconds: Option<i32>) -> (HookServer, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     struct Dropped(Arc<AtomicUsize>);
 
@@ -41,7 +41,7 @@ fn endless(timeout_seconds: Option<i32>) -> (HookServer, Arc<AtomicUsize>, Arc<A
         timeout_seconds,
         ..HandlerOptions::default()
     };
-    let server = HookServer::new(Catalog::of_cluster_api());
+    let server = HookServer::new(Catalog::cluster_api());
     let server = server.handle::<BeforeClusterUpgrade, _>("first", options, move |_, _| {
         let (begun, dropped) = counters.clone();
         begun.fetch_add(1, Ordering::SeqCst);
@@ -54,7 +54,7 @@ fn endless(timeout_seconds: Option<i32>) -> (HookServer, Arc<AtomicUsize>, Arc<A
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_is_dropped_when_its_caller_has_given_up() {
+async fn a_handler_is_dropped_at_the_callers_timeout() {
     for (own, asked, seconds) in [
         (None, "", 10.0),
         (Some(0), "", 10.0),
@@ -81,7 +81,7 @@ async fn a_handler_is_dropped_when_its_caller_has_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_end_is_not_waited_for() {
+async fn an_endless_body_times_out() {
     let (server, begun, _) = endless(None);
     let drip = stream::unfold((), async |()| {
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -89,14 +89,14 @@ async fn a_body_that_does_not_end_is_not_waited_for() {
     });
     let request = Request::post(format!("{FIRST}?timeout=5s")).body(StreamBody::new(drip));
     let started = Instant::now();
-    let answer = Answer::of(server.answer(request.unwrap()).await).await;
+    let answer = Answer::read(server.answer(request.unwrap()).await).await;
     assert_eq!(answer.status, StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(started.elapsed().as_secs(), 5);
     assert_eq!(begun.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
-async fn a_request_is_at_most_20_mib() {
+async fn a_request_above_20_mib_is_rejected() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let server = first(move |_, _| {
@@ -120,14 +120,14 @@ async fn a_request_is_at_most_20_mib() {
     ] {
         let mut body = vec![b' '; length];
         body[..2].copy_from_slice(b"{}");
-        let said = post(&server, FIRST, body).await.said();
-        assert_eq!(said, (status.to_owned(), message.to_owned()), "{length}");
+        let outcome = post(&server, FIRST, body).await.outcome();
+        assert_eq!(outcome, (status.to_owned(), message.to_owned()), "{length}");
         assert_eq!(calls.load(Ordering::SeqCst), called, "{length}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_calls_of_a_handler_are_under_way_and_those_of_others_beside_them() {
+async fn the_concurrency_limit_is_per_handler() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let go_on = Arc::new(Notify::new());
     let options = HandlerOptions {
@@ -135,7 +135,7 @@ async fn so_many_calls_of_a_handler_are_under_way_and_those_of_others_beside_the
         ..HandlerOptions::default()
     };
     let shared = (running.clone(), most.clone(), go_on.clone());
-    let server = HookServer::new(Catalog::of_cluster_api())
+    let server = HookServer::new(Catalog::cluster_api())
         .handle::<BeforeClusterUpgrade, _>("first", options, move |_, _| {
             let (running, most, go_on) = shared.clone();
             async move {

@@ -1,10 +1,10 @@
-//! The server of hooks, without a network.
+//! The hook server, without a network.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed test is what they are for"
+    reason = "panics are how tests fail"
 )]
 
 mod bodies;

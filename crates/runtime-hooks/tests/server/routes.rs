@@ -1,4 +1,4 @@
-//! Which requests come to a handler, wherever the server is.
+//! Routing of requests to handlers.
 
 use axum::{Router, body::Body, routing::get};
 use http::{Method, Request, StatusCode, header::ALLOW};
@@ -12,7 +12,7 @@ use tower::ServiceExt;
 use crate::fixture::{DISCOVERY, FIRST, echo, post, send};
 
 #[tokio::test]
-async fn only_posts_are_answered() {
+async fn only_post_is_accepted() {
     let server = echo();
     for method in ["GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "ANYTHING"] {
         let method: Method = method.parse().unwrap();
@@ -32,7 +32,7 @@ async fn only_posts_are_answered() {
 }
 
 #[tokio::test]
-async fn a_path_is_a_handlers_or_nobodys() {
+async fn only_exact_paths_reach_a_handler() {
     let server = echo();
     let group = "/hooks.runtime.cluster.x-k8s.io";
     for (path, is_found) in [
@@ -70,9 +70,9 @@ async fn call(server: &HookServer, handler: &str) -> Result<String, CallDirectly
 }
 
 #[tokio::test]
-async fn a_server_answers_below_a_path() {
+async fn a_server_can_have_a_path_prefix() {
     for prefix in ["", "/", "x", "/x", "/x/", "//x//y/"] {
-        let server = echo().below(prefix);
+        let server = echo().with_path_prefix(prefix);
         assert_eq!(call(&server, "first").await.unwrap(), "  ", "{prefix}");
         let at_root = post(&server, FIRST, "{}").await.status;
         assert_eq!(
@@ -81,7 +81,7 @@ async fn a_server_answers_below_a_path() {
             "{prefix}"
         );
     }
-    let server = echo().below("/x");
+    let server = echo().with_path_prefix("/x");
     for (path, expected) in [
         (format!("/x{FIRST}"), StatusCode::OK),
         (format!("/xx{FIRST}"), StatusCode::NOT_FOUND),
@@ -92,7 +92,7 @@ async fn a_server_answers_below_a_path() {
 }
 
 #[tokio::test]
-async fn a_router_of_axum_takes_the_server_in() {
+async fn a_server_can_be_nested_in_an_axum_router() {
     let router = Router::new()
         .nest_service("/hooks", echo())
         .route("/healthz", get(async || "ok"));
@@ -114,7 +114,7 @@ async fn a_router_of_axum_takes_the_server_in() {
 }
 
 #[tokio::test]
-async fn who_calls_a_handler_that_is_not_there_is_told() {
+async fn calling_a_missing_handler_is_an_error() {
     let error = call(&echo(), "second").await.unwrap_err();
     assert_eq!(error.to_string(), "answered 404 Not Found: not found");
     let error = call(&echo(), "a b").await.unwrap_err();

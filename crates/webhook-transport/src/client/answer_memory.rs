@@ -1,25 +1,25 @@
-//! How much memory answers may take, all together.
+//! A shared limit on the memory of answers.
 
 use std::{future::pending, sync::Arc};
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Memory that the answers of a transport share, from the first byte that is read until the last clone of them is dropped.
+/// Memory that the answers of a transport share, from the first byte read until the last clone of an answer
+/// is dropped.
 ///
 /// # Guarantees
 ///
-/// - An answer of at most [`SMALL`] bytes waits for nobody.
-/// - All others together take no more than the shared memory and that of one answer of the largest size, but for the half of one
-///   that is copied while it grows.
-/// - Answers that wait for each other's memory never wait for ever: one of them at a time may grow to the largest size beside the
-///   shared memory.
+/// - An answer of at most [`SMALL`] bytes never waits.
+/// - All larger answers together take at most the shared memory plus one answer of the largest size, and half of that for a copy
+///   while an answer grows.
+/// - Answers cannot deadlock waiting for memory: one at a time may grow to the largest size outside the shared memory.
 #[derive(Clone)]
 pub(super) struct AnswerMemory {
     largest: usize,
-    /// A permit for each KiB.
+    /// One permit for each KiB.
     shared: Arc<Semaphore>,
-    /// One permit: to be as large as an answer may be.
+    /// One permit, for an answer that grows to the largest size outside the shared memory.
     spare: Arc<Semaphore>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct GrowingAnswer {
     allowance: Allowance,
 }
 
-/// What one answer may take.
+/// The memory that one answer may take.
 #[derive(Default)]
 struct Allowance {
     bytes: usize,
@@ -38,16 +38,17 @@ struct Allowance {
     spare: Option<OwnedSemaphorePermit>,
 }
 
-/// An answer, which takes memory as long as anybody has it.
+/// A complete answer; its memory is released when it is dropped.
 struct HeldAnswer {
     bytes: Vec<u8>,
     _allowance: Allowance,
 }
 
-/// An answer is larger than any may be.
+/// The answer exceeds the size limit.
 pub(super) struct TooLargeError;
 
-/// How many bytes any answer may have: what hooks and interpreters usually say is far below that.
+/// Bytes that every answer may have without waiting. Typical answers of hooks and interpreters are far
+/// smaller.
 pub(super) const SMALL: usize = 64 << 10;
 
 const KIB: usize = 1 << 10;
@@ -55,7 +56,7 @@ const KIB: usize = 1 << 10;
 // === impl AnswerMemory ===
 
 impl AnswerMemory {
-    /// Memory for answers of at most `largest` bytes each, which share `shared` bytes.
+    /// Creates memory for answers of at most `largest` bytes each, which share `shared` bytes.
     pub(super) fn new(largest: usize, shared: usize) -> Self {
         Self {
             largest,
@@ -64,7 +65,7 @@ impl AnswerMemory {
         }
     }
 
-    /// An answer of which nothing is read yet.
+    /// Returns an empty answer to read into.
     pub(super) fn answer(&self) -> GrowingAnswer {
         GrowingAnswer {
             memory: self.clone(),
@@ -76,7 +77,7 @@ impl AnswerMemory {
         }
     }
 
-    /// Waits until there is memory for twice as much as there was, or for all that an answer may have.
+    /// Waits for permission to double the allowance, up to the largest size.
     async fn grow(&self, allowance: &mut Allowance) {
         let next = (allowance.bytes * 2).min(self.largest);
         let more = (next - allowance.bytes).div_ceil(KIB);
@@ -97,7 +98,7 @@ impl AnswerMemory {
             }
             Ok(permit) = self.spare.clone().acquire_owned() => {
                 allowance.bytes = self.largest;
-                // What it had of the shared memory is for those that wait.
+                // Returns its share of the shared memory to waiting answers.
                 allowance.shared = None;
                 allowance.spare = Some(permit);
             }
@@ -110,7 +111,7 @@ impl AnswerMemory {
 // === impl GrowingAnswer ===
 
 impl GrowingAnswer {
-    /// Appends what was read, when there is memory for it.
+    /// Appends bytes, after waiting for memory if necessary.
     pub(super) async fn extend(&mut self, read: &[u8]) -> Result<(), TooLargeError> {
         let length = self.bytes.len() + read.len();
         if length > self.memory.largest {
@@ -127,7 +128,7 @@ impl GrowingAnswer {
         Ok(())
     }
 
-    /// All that was read. Its memory is free for others when the last clone is dropped.
+    /// Returns all bytes. Their memory is released when the last clone is dropped.
     pub(super) fn into_bytes(self) -> Bytes {
         let Self { bytes, allowance, .. } = self;
         if allowance.shared.is_none() && allowance.spare.is_none() {
@@ -159,7 +160,6 @@ mod tests {
 
     const LARGEST: usize = 8 * SMALL;
 
-    /// Reads so many bytes at once.
     async fn read(answer: &mut GrowingAnswer, count: usize) -> Result<(), TooLargeError> {
         for part in vec![b'x'; count].chunks(SMALL / 4) {
             answer.extend(part).await?;
@@ -167,59 +167,59 @@ mod tests {
         Ok(())
     }
 
-    fn is_read_at_once(answer: &mut GrowingAnswer, count: usize) -> bool {
+    fn reads_without_waiting(answer: &mut GrowingAnswer, count: usize) -> bool {
         read(answer, count).now_or_never().is_some()
     }
 
     #[tokio::test]
-    async fn small_answers_wait_for_nobody() {
+    async fn small_answers_never_wait() {
         let memory = AnswerMemory::new(LARGEST, 0);
         let mut large = memory.answer();
-        assert!(is_read_at_once(&mut large, LARGEST));
+        assert!(reads_without_waiting(&mut large, LARGEST));
         for _ in 0..100 {
             let mut answer = memory.answer();
-            assert!(is_read_at_once(&mut answer, SMALL));
+            assert!(reads_without_waiting(&mut answer, SMALL));
             assert_eq!(answer.into_bytes().len(), SMALL);
         }
-        assert!(!is_read_at_once(&mut memory.answer(), SMALL + 1));
+        assert!(!reads_without_waiting(&mut memory.answer(), SMALL + 1));
     }
 
     #[tokio::test]
-    async fn large_answers_share_what_there_is_until_they_are_dropped() {
+    async fn large_answers_share_memory_until_they_are_dropped() {
         let memory = AnswerMemory::new(LARGEST, LARGEST);
         let mut first = memory.answer();
-        assert!(is_read_at_once(&mut first, LARGEST));
-        // One more beside what is shared.
+        assert!(reads_without_waiting(&mut first, LARGEST));
+        // The spare permit allows a second one.
         let mut second = memory.answer();
-        assert!(is_read_at_once(&mut second, LARGEST));
-        // What the first left is for twice as much as any may have.
+        assert!(reads_without_waiting(&mut second, LARGEST));
+        // The third gets the shared memory that the first released: twice `SMALL`.
         let mut third = memory.answer();
-        assert!(is_read_at_once(&mut third, 2 * SMALL));
-        assert!(!is_read_at_once(&mut third, SMALL));
+        assert!(reads_without_waiting(&mut third, 2 * SMALL));
+        assert!(!reads_without_waiting(&mut third, SMALL));
 
         let (first, second) = (first.into_bytes(), second.into_bytes());
         let clone = first.slice(1..2);
         drop(first);
-        assert!(!is_read_at_once(&mut third, SMALL));
+        assert!(!reads_without_waiting(&mut third, SMALL));
         drop(clone);
-        assert!(is_read_at_once(&mut third, SMALL));
+        assert!(reads_without_waiting(&mut third, SMALL));
         assert_eq!(second.len(), LARGEST);
     }
 
     #[tokio::test]
-    async fn more_than_the_largest_is_refused() {
+    async fn an_answer_above_the_limit_is_rejected() {
         let memory = AnswerMemory::new(LARGEST, LARGEST);
         let mut answer = memory.answer();
         assert!(read(&mut answer, LARGEST).await.is_ok());
         assert!(answer.extend(b"x").await.is_err());
-        // Even less than what every answer may have.
+        // The largest size may be below `SMALL`.
         let mut answer = AnswerMemory::new(2, 0).answer();
         assert!(answer.extend(b"xx").await.is_ok());
         assert!(answer.extend(b"x").await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_that_wait_for_each_other_are_all_read() {
+    async fn concurrent_large_answers_do_not_deadlock() {
         let memory = AnswerMemory::new(LARGEST, LARGEST / 2);
         let answers = (0..20).map(|_| async {
             let mut answer = memory.answer();
@@ -234,15 +234,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_given_up_leaves_all_of_its_memory() {
+    async fn a_dropped_answer_releases_its_memory() {
         let memory = AnswerMemory::new(LARGEST, LARGEST);
         for _ in 0..10 {
             let mut one = memory.answer();
             let mut other = memory.answer();
             let mut third = memory.answer();
-            assert!(is_read_at_once(&mut one, LARGEST) && is_read_at_once(&mut other, LARGEST));
-            // It waits, and ends while it does.
-            assert!(!is_read_at_once(&mut third, LARGEST));
+            assert!(reads_without_waiting(&mut one, LARGEST) && reads_without_waiting(&mut other, LARGEST));
+            // It is dropped while it waits.
+            assert!(!reads_without_waiting(&mut third, LARGEST));
         }
         assert_eq!(memory.shared.available_permits(), LARGEST / KIB);
         assert_eq!(memory.spare.available_permits(), 1);

@@ -1,4 +1,4 @@
-//! Connections: where a server is, and how it is reached.
+//! Name resolution and TCP connections.
 
 use std::{
     io,
@@ -25,17 +25,18 @@ use tower::Service;
 
 use super::TransportOptions;
 
-/// Where a server is.
+/// Resolves names of servers.
 pub trait Resolve: Send + Sync + 'static {
-    /// The addresses of `host`, which listens on `port` by its name; an address may have another. They are tried in order.
+    /// Returns the addresses of `host`, to be tried in order. `port` is the port in the server's URL; an
+    /// address may have a different one.
     fn resolve(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
 }
 
-/// What the system knows: DNS in most cases.
+/// The resolver of the operating system, usually DNS.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemResolver;
 
-/// Makes connections, through the environment's proxy where there is one for the server.
+/// Opens connections, through the proxy that the environment configures, if any.
 #[derive(Clone)]
 pub(super) struct Connector {
     resolver: Arc<dyn Resolve>,
@@ -43,7 +44,8 @@ pub(super) struct Connector {
     timeout: Duration,
 }
 
-/// Between the attempts at two addresses (RFC 8305 §5): one that swallows packets takes no more time than that.
+/// Delay before the next address is tried (RFC 8305 §5), so that an address that drops packets costs no more
+/// than this.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 // === impl SystemResolver ===
@@ -79,7 +81,7 @@ impl Connector {
         let port = uri.port_u16().unwrap_or(443);
         let addresses = self.resolver.resolve(host, port).await?;
         if addresses.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "it has no address"));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "host has no address"));
         }
         let attempts = (0..)
             .zip(addresses)
@@ -90,7 +92,7 @@ impl Connector {
     }
 }
 
-/// A connection to an address, when those before it have had some time.
+/// Connects to an address, after a delay that grows with its position.
 async fn attempt(turn: u32, address: SocketAddr) -> io::Result<TcpStream> {
     tokio::time::sleep(ATTEMPT_DELAY * turn).await;
     let failed = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));

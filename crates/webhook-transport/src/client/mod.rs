@@ -1,7 +1,8 @@
-//! Calling webhooks: by the name that a certificate must have, under the trust bundle of who is called.
+//! The client side: calls webhooks by the name that their certificate must have, verified with the trust
+//! bundle of each server.
 //!
 //! ```text
-//! server name, trust bundle -> pool of connections -> POST -> status 200 -> at most so many bytes
+//! server name, trust bundle -> connection pool -> POST -> status 200 -> limited body
 //! ```
 
 mod answer_memory;
@@ -31,8 +32,8 @@ use self::{
 };
 use crate::{LiveCertificate, ServerReference};
 
-/// Connections to webhooks, which are used again: each pool is for one server and one trust bundle, so that no call ever goes over
-/// a connection that was judged by another's.
+/// Pooled connections to webhooks. Each pool is for one server and one trust bundle, so that a call never
+/// uses a connection that was verified with another trust bundle.
 #[derive(Clone)]
 pub struct Transport {
     options: Arc<TransportOptions>,
@@ -40,54 +41,55 @@ pub struct Transport {
     pools: Cache<PoolKey, Pool>,
 }
 
-/// Whose connections are in a pool.
+/// Identifies a pool.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct PoolKey {
     server: ServerReference,
-    /// What the client has presented.
+    /// The client certificate in use.
     presented: Vec<u8>,
 }
 
-/// How webhooks are called.
+/// Options for calling webhooks.
 #[derive(Clone)]
 pub struct TransportOptions {
-    /// How long a connection may take to be made, beside what the call has.
+    /// The timeout for opening a connection, in addition to the timeout of the call.
     pub connect_timeout: Duration,
-    /// How long a connection that nobody uses is kept. Less than what servers keep it, or calls are sent into one that is closed:
-    /// controller-runtime's keep theirs for 90 s.
+    /// How long an idle connection is kept. It must be less than the server's idle timeout, or calls are sent
+    /// on connections that the server has closed: controller-runtime keeps idle connections for 90 s.
     pub idle_timeout: Duration,
-    /// The most bytes of an answer.
+    /// The largest answer, in bytes.
     pub largest_answer: usize,
-    /// The most bytes that all answers of more than 64 KiB have together, beside one of the largest: the others wait until those are
-    /// dropped, as long as their calls have time.
+    /// Bytes that all answers of more than 64 KiB may take together, in addition to one of the largest size.
+    /// Further answers wait for memory until their calls time out.
     pub answer_memory: usize,
-    /// Whether a server without a trust bundle is trusted as the system trusts it; it is not trusted else.
+    /// Whether to verify a server without a trust bundle with the system's root certificates. If false, such
+    /// a server cannot be called.
     pub system_roots: bool,
-    /// What clients present where a server asks for it. When it changes, connections are made anew.
+    /// The client certificate for servers that request one. When it changes, new connections are opened.
     pub client_certificate: Option<LiveCertificate>,
-    /// Where a server is.
+    /// Resolves the names of servers.
     pub resolver: Arc<dyn Resolve>,
-    /// Whether proxies of the environment are used (`HTTPS_PROXY`, `NO_PROXY`).
+    /// Whether to use the proxies that the environment configures (`HTTPS_PROXY`, `NO_PROXY`).
     pub proxies: bool,
-    /// How clients call themselves.
+    /// The `User-Agent` header.
     pub user_agent: String,
 }
 
 type Pool = Client<HttpsConnector<Connector>, Full<Bytes>>;
 
-/// The most bytes of an answer, as Cluster API has it for those that it limits.
+/// The largest answer, in bytes; the limit that Cluster API has where it limits answers.
 const LARGEST_ANSWER: usize = 20 << 20;
 
-/// Three of the largest answers, and one beside them.
+/// Shared memory for three of the largest answers.
 const ANSWER_MEMORY: usize = 3 * LARGEST_ANSWER;
 
-/// How much of what a server sends waits unread for a connection.
+/// HTTP/2 flow control window of a connection: the unread bytes that a server may send.
 const CONNECTION_WINDOW: u32 = 256 << 10;
 
-/// The most pools.
+/// The maximum number of pools.
 const POOLS: u64 = 4096;
 
-/// How long a pool is kept that nobody uses.
+/// How long an unused pool is kept.
 const POOL_IDLE: Duration = Duration::from_secs(600);
 
 // === impl TransportOptions ===
@@ -111,7 +113,7 @@ impl Default for TransportOptions {
 // === impl Transport ===
 
 impl Transport {
-    /// A transport without any connection.
+    /// Creates a transport without connections.
     pub fn new(options: TransportOptions) -> Self {
         Self {
             memory: AnswerMemory::new(options.largest_answer, options.answer_memory),
@@ -123,12 +125,12 @@ impl Transport {
         }
     }
 
-    /// The options that it was made with.
+    /// Returns the options of this transport.
     pub fn options(&self) -> &TransportOptions {
         &self.options
     }
 
-    /// Has connections made anew from now on.
+    /// Makes all later calls open new connections.
     pub fn forget_connections(&self) {
         self.pools.invalidate_all();
     }
@@ -153,13 +155,14 @@ impl Transport {
                 .pool_timer(TokioTimer::new())
                 .timer(TokioTimer::new())
                 .pool_idle_timeout(self.options.idle_timeout)
-                // What waits unread is nobody's yet: it must stay small where many servers send much.
+                // Unread bytes are not counted as memory of an answer, so the window must be small where many
+                // servers send much.
                 .http1_max_buf_size(SMALL)
                 .http2_initial_stream_window_size(CONNECTION_WINDOW)
                 .http2_initial_connection_window_size(CONNECTION_WINDOW)
                 .build(connector)
         };
-        // Whoever comes second for the same server has the first's.
+        // A concurrent call for the same server may have created the pool first.
         Ok(self.pools.get_with(key, made))
     }
 }

@@ -1,4 +1,4 @@
-//! One call.
+//! A single POST request.
 
 use std::{error::Error, time::Duration};
 
@@ -12,73 +12,73 @@ use windlass_object::text::tidied;
 use super::{Transport, TrustError, answer_memory::TooLargeError};
 use crate::ServerReference;
 
-/// Why there is no answer.
+/// Why a call has no answer.
 #[derive(Debug, Error)]
 pub enum PostError {
-    /// The server cannot be judged.
+    /// The server cannot be verified.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// What is asked cannot stand in a request.
+    /// The path is not valid in a request.
     #[error("{0:?} is not a path")]
     Path(
         /// The path.
         String,
     ),
-    /// No connection, or none on which it is trusted.
+    /// The connection or the TLS handshake failed.
     #[error("cannot connect: {0}")]
     Connect(
-        /// Why, from the outermost.
+        /// The causes, outermost first.
         String,
     ),
-    /// The connection ended before there was an answer.
+    /// The connection ended before the answer.
     #[error("the connection ended without an answer: {0}")]
     Interrupted(
-        /// Why, from the outermost.
+        /// The causes, outermost first.
         String,
     ),
-    /// It took too long.
+    /// The call timed out.
     #[error("no answer within {:.1}s", .0.as_secs_f32())]
     Timeout(
-        /// How long it had.
+        /// The timeout.
         Duration,
     ),
-    /// It answers more than anybody reads.
+    /// The answer exceeds the size limit.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(
-        /// The most.
+        /// The limit in bytes.
         usize,
     ),
-    /// It answers with another status than 200; what it says is shown, not followed.
-    #[error("HTTP {status}{}", if .words.is_empty() { String::new() } else { format!(": {words}") })]
+    /// The status is not 200. Redirects are not followed.
+    #[error("HTTP {status}{}", if .excerpt.is_empty() { String::new() } else { format!(": {excerpt}") })]
     Status {
         /// The status.
         status: StatusCode,
-        /// The beginning of the body.
-        words: String,
-        /// When to ask again, where it says so (RFC 9110 §10.2.3) in seconds.
+        /// The beginning of the response body.
+        excerpt: String,
+        /// The `Retry-After` header (RFC 9110 §10.2.3), if it is given in seconds.
         retry_after: Option<Duration>,
     },
 }
 
-/// How much of what a server says is repeated, in characters.
-const LONGEST_WORDS: usize = 512;
+/// Characters of a response body that an error quotes.
+const MAX_EXCERPT: usize = 512;
 
 // === impl PostError ===
 
 impl PostError {
-    /// Whether another call may fare better at once.
+    /// Reports whether an immediate retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Connect(_) | Self::Interrupted(_))
     }
 
-    fn of(error: &legacy::Error) -> Self {
+    fn from_client_error(error: &legacy::Error) -> Self {
         let mut words = Vec::new();
         let mut next: Option<&dyn Error> = error.source();
         while let Some(error) = next {
-            let said = error.to_string();
-            // Each layer repeats what is inside of it, or says nothing of its own.
-            if !words.iter().any(|known: &String| known.contains(&said)) {
-                words.push(said);
+            let message = error.to_string();
+            // Many layers repeat the message of their cause.
+            if !words.iter().any(|known: &String| known.contains(&message)) {
+                words.push(message);
             }
             next = error.source();
         }
@@ -93,12 +93,12 @@ impl PostError {
 // === impl Transport ===
 
 impl Transport {
-    /// Posts JSON to `path` of a server, behind its prefix as it is written there, and returns what it answers. Redirects are not
-    /// followed.
+    /// Posts JSON to `path` of a server, appended verbatim to the server's prefix, and returns the answer.
+    /// Redirects are not followed.
     ///
     /// # Errors
     ///
-    /// When there is no answer of status 200 within `timeout`.
+    /// When there is no answer with status 200 within `timeout`.
     pub async fn post(
         &self,
         server: &ServerReference,
@@ -106,7 +106,7 @@ impl Transport {
         body: Bytes,
         timeout: Duration,
     ) -> Result<Bytes, PostError> {
-        // Boxed: it is large, and would be moved by each future that it is in.
+        // Boxed because the future is large and would be copied into every caller's future.
         let exchanged = Box::pin(self.exchange(server, path, body));
         match tokio::time::timeout(timeout, exchanged).await {
             Ok(answer) => answer,
@@ -140,21 +140,21 @@ impl Transport {
         let response = pool
             .request(request)
             .await
-            .map_err(|error| PostError::of(&error))?;
+            .map_err(|error| PostError::from_client_error(&error))?;
         let status = response.status();
         if status != StatusCode::OK {
             let retry_after = retry_after(response.headers());
-            let words = words(&beginning(response.into_body()).await);
+            let excerpt = excerpt(&read_prefix(response.into_body()).await);
             return Err(PostError::Status {
                 status,
-                words,
+                excerpt,
                 retry_after,
             });
         }
         self.read(response.into_body()).await
     }
 
-    /// Reads an answer, as far as there is memory for it.
+    /// Reads the answer, waiting for memory if necessary.
     async fn read(&self, mut body: Incoming) -> Result<Bytes, PostError> {
         let mut answer = self.memory.answer();
         while let Some(frame) = body.frame().await {
@@ -174,20 +174,20 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     value.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// As much of a body as there is to show.
-async fn beginning(mut body: Incoming) -> Vec<u8> {
+/// Reads as much of a body as an error quotes.
+async fn read_prefix(mut body: Incoming) -> Vec<u8> {
     let mut read = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
         read.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
-        if read.len() >= LONGEST_WORDS * 4 {
+        if read.len() >= MAX_EXCERPT * 4 {
             break;
         }
     }
     read
 }
 
-/// The beginning of a text that somebody else wrote, on one line.
-fn words(bytes: &[u8]) -> String {
+/// Returns the beginning of a response body as one line.
+fn excerpt(bytes: &[u8]) -> String {
     let line = tidied(&String::from_utf8_lossy(bytes));
-    line.chars().take(LONGEST_WORDS).collect()
+    line.chars().take(MAX_EXCERPT).collect()
 }

@@ -1,4 +1,4 @@
-//! Whom a client trusts, and what it presents itself.
+//! Verification of servers, and the client's own certificate.
 
 use std::sync::Arc;
 
@@ -14,36 +14,36 @@ use thiserror::Error;
 
 use super::TransportOptions;
 
-/// Why a server cannot be trusted, whatever it presents.
+/// Why no server certificate can be verified.
 #[derive(Clone, Debug, Error)]
 pub enum TrustError {
-    /// There is no trust bundle, and the system's roots are not asked for.
+    /// There is no trust bundle, and the system's root certificates are not enabled.
     #[error("there is no CA bundle to verify the server with")]
     NoCaBundle,
-    /// Nothing in the trust bundle is a certificate.
+    /// The trust bundle has no certificate.
     #[error("the CA bundle has no usable certificate")]
     NothingUsable,
-    /// The roots of the system cannot be had.
-    #[error("the roots of the system cannot be used: {0}")]
+    /// The system's root certificates cannot be loaded.
+    #[error("the system's root certificates cannot be used: {0}")]
     SystemRoots(
-        /// Why.
+        /// The cause.
         rustls::Error,
     ),
     /// TLS cannot be set up.
     #[error("cannot set up TLS: {0}")]
     Tls(
-        /// Why.
+        /// The cause.
         String,
     ),
 }
 
-/// How a server is judged.
+/// The TLS configuration for one trust bundle.
 pub(super) struct ServerTrust(ClientConfig);
 
 // === impl ServerTrust ===
 
 impl ServerTrust {
-    /// Trusts the certificates of `ca_bundle`, PEM. What is no certificate in it is left out, as Go leaves it out.
+    /// Trusts the certificates of `ca_bundle`, in PEM. Invalid certificates are skipped, as in Go.
     pub(super) fn new(ca_bundle: &Bytes, options: &TransportOptions) -> Result<Self, TrustError> {
         let provider = Arc::new(ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match ca_bundle.is_empty() {

@@ -1,7 +1,7 @@
-//! A deserializer of JSON that reads what Go's `encoding/json` reads into a struct.
+//! A deserializer that accepts what Go's `encoding/json` accepts for a struct.
 //!
-//! Names of fields match in any case, the last of several counts, null leaves a field as it is and is nothing in a list or a map, and
-//! what is not known is ignored.
+//! Field names match case-insensitively, the last of duplicate fields wins, null leaves a field unset and is
+//! the zero value in a list or a map, and unknown fields are ignored.
 
 use serde::{
     de::{
@@ -12,12 +12,12 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// A value to read as Go does.
+/// A value to deserialize with Go's rules.
 pub(super) struct GoValue(pub(super) Value);
 
 // === impl GoValue ===
 
-/// What null is read as, by the type that is wanted.
+/// The zero value that null is read as, for each type.
 macro_rules! zeros {
     ($($method:ident: $visit:ident($zero:expr)),+ $(,)?) => { $(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
@@ -34,7 +34,7 @@ impl<'de> Deserializer<'de> for GoValue {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         match self.0 {
-            Value::Array(items) => items_of(items, visitor),
+            Value::Array(items) => visit_items(items, visitor),
             Value::Object(fields) => {
                 let mut fields =
                     MapDeserializer::new(fields.into_iter().map(|(name, value)| (name, Self(value))));
@@ -72,7 +72,7 @@ impl<'de> Deserializer<'de> for GoValue {
             Value::Null => Map::new(),
             other => return Err(Self::Error::invalid_type(unexpected(&other), &visitor)),
         };
-        visitor.visit_map(MapDeserializer::new(known(object, fields).into_iter()))
+        visitor.visit_map(MapDeserializer::new(known_fields(object, fields).into_iter()))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -115,15 +115,15 @@ impl IntoDeserializer<'_, serde_json::Error> for GoValue {
     }
 }
 
-fn items_of<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value, serde_json::Error> {
+fn visit_items<'de, V: Visitor<'de>>(items: Vec<Value>, visitor: V) -> Result<V::Value, serde_json::Error> {
     let mut items = SeqDeserializer::new(items.into_iter().map(GoValue));
     let read = visitor.visit_seq(&mut items)?;
     items.end()?;
     Ok(read)
 }
 
-/// The fields of an object that a struct has, each once.
-fn known(object: Map<String, Value>, fields: &'static [&'static str]) -> Vec<(&'static str, GoValue)> {
+/// Returns the fields that the struct has, each once.
+fn known_fields(object: Map<String, Value>, fields: &'static [&'static str]) -> Vec<(&'static str, GoValue)> {
     let mut known: Vec<(&'static str, GoValue)> = Vec::with_capacity(fields.len());
     for (name, value) in object {
         let field = fields

@@ -1,4 +1,5 @@
-//! JSON as Go reads it: what servers written in Go take for good is not to be refused here.
+//! JSON with the leniency of Go's `encoding/json`: what a server written in Go accepts must not be rejected
+//! here.
 
 mod deserializer;
 
@@ -10,39 +11,39 @@ use thiserror::Error;
 
 use self::deserializer::GoValue;
 
-/// Why JSON cannot be read as what it should be.
+/// Why JSON cannot be decoded.
 #[derive(Debug, Error)]
 pub enum DecodeError {
-    /// It is not JSON.
+    /// The input is not JSON.
     #[error("is not JSON: {0}")]
     Syntax(
-        /// What is wrong, and where.
+        /// The parse error, with its position.
         serde_json::Error,
     ),
-    /// It is not of the type.
+    /// A value has the wrong type.
     #[error("{path}: {problem}")]
     Field {
-        /// The field, from the outermost.
+        /// The path of the field.
         path: String,
-        /// What is wrong with it.
+        /// The type error.
         problem: serde_json::Error,
     },
 }
 
-/// Reads the first JSON value in `bytes` as `T`.
+/// Decodes the first JSON value in `bytes` as `T`.
 ///
 /// # Errors
 ///
-/// When they do not begin with one, or it has a field of another type.
+/// When `bytes` do not start with a JSON value, or a field has the wrong type.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DecodeError> {
     read_value(first_value(bytes).map_err(DecodeError::Syntax)?)
 }
 
-/// Reads `value` as `T`.
+/// Decodes `value` as `T`.
 ///
 /// # Errors
 ///
-/// When it has a field of another type.
+/// When a field has the wrong type.
 pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeError> {
     serde_path_to_error::deserialize(GoValue(value)).map_err(|error| DecodeError::Field {
         path: error.path().to_string(),
@@ -50,14 +51,14 @@ pub fn read_value<T: DeserializeOwned>(value: Value) -> Result<T, DecodeError> {
     })
 }
 
-/// The first JSON value in `bytes`; Go's decoder does not look at what follows it.
+/// Parses the first JSON value in `bytes`; like Go's decoder, it ignores what follows.
 ///
 /// # Errors
 ///
-/// When they do not begin with one, or may hold more than a million values.
+/// When `bytes` do not start with a JSON value, or may contain more than a million values.
 pub fn first_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     check_count(bytes)?;
-    let text = text(bytes);
+    let text = lossy_text(bytes);
     let mut values = serde_json::Deserializer::from_str(&text).into_iter();
     match values.next() {
         Some(value) => value,
@@ -65,27 +66,29 @@ pub fn first_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     }
 }
 
-/// The one JSON value in `bytes`.
+/// Parses `bytes` as exactly one JSON value.
 ///
 /// # Errors
 ///
-/// When they are anything else, or may hold more than a million values.
+/// When `bytes` are anything else, or may contain more than a million values.
 pub fn whole_value(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     check_count(bytes)?;
-    serde_json::from_str(&text(bytes))
+    serde_json::from_str(&lossy_text(bytes))
 }
 
-/// What is not UTF-8 is replaced, as Go does it: somebody's message may be in another encoding.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+/// Replaces invalid UTF-8, as Go does: a message may be in another encoding.
+fn lossy_text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// The most values that are read: each takes many times the memory of the two bytes that it may be written with.
-const MOST_VALUES: usize = 1 << 20;
+/// The maximum number of values: each takes many times the memory of the two bytes that it may be written
+/// with.
+const MAX_VALUES: usize = 1 << 20;
 
-/// Whether there cannot be more values than are read: each but the first stands behind a comma or within a bracket.
+/// Rejects input that may contain too many values. Every value except the first follows a comma or an opening
+/// bracket.
 fn check_count(bytes: &[u8]) -> Result<(), serde_json::Error> {
-    if bytes.len() <= MOST_VALUES {
+    if bytes.len() <= MAX_VALUES {
         return Ok(());
     }
     let mut count = 1;
@@ -100,14 +103,14 @@ fn check_count(bytes: &[u8]) -> Result<(), serde_json::Error> {
         }
     }
     match count {
-        ..=MOST_VALUES => Ok(()),
+        ..=MAX_VALUES => Ok(()),
         _ => Err(serde_json::Error::custom(format_args!(
-            "more than {MOST_VALUES} values"
+            "more than {MAX_VALUES} values"
         ))),
     }
 }
 
-/// A field by its name, in whatever case it is written. The last of several counts, and null is nothing.
+/// Looks up a field by its case-insensitive name. The last of duplicates wins, and null counts as absent.
 pub fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let mut fields = object.iter().rev();
     let found = fields.find(|(field, value)| field.eq_ignore_ascii_case(name) && !value.is_null());
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_first_value_is_not_read() {
+    fn text_after_the_first_value_is_ignored() {
         assert_eq!(first_value(b" {\"a\": 1}\n{\"b").unwrap(), json!({"a": 1}));
         for wrong in ["", " ", "{", "<html>"] {
             assert!(first_value(wrong.as_bytes()).is_err(), "{wrong}");
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf_8_is_replaced() {
+    fn invalid_utf_8_is_replaced() {
         let written = b"{\"status\": \"caf\xe9\"}";
         assert_eq!(read::<Sample>(written).unwrap().status, "caf\u{fffd}");
         assert_eq!(whole_value(written).unwrap(), json!({"status": "caf\u{fffd}"}));
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_struct_is_read_as_go_reads_it() {
+    fn a_struct_is_decoded_as_in_go() {
         let written = br#"{
             "Status": "a", "RETRYAFTERSECONDS": 5, "inner": {"NAME": "x", "other": 1}, "many": [{"Name": "y"}, null],
             "maybe": {"name": "z"}, "anything": {"Name": null, "list": [1, {"B": 2}]}, "unknown": 1, "status": "b"
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn null_in_a_list_or_a_map_is_nothing() {
+    fn null_in_a_list_or_a_map_is_the_zero_value() {
         let texts: BTreeMap<String, String> = read(br#"{"a": null, "A": "b"}"#).unwrap();
         assert_eq!(
             texts,
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_field() {
+    fn errors_name_the_field() {
         let message = |text: &str| read::<Sample>(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(
             message(r#"{"many": [{"name": "a"}, {"Name": 1}]}"#),
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_too_much_memory_is_not_read() {
+    fn too_many_values_are_rejected() {
         let list = |inner: &str, count: usize| format!("[{}{inner}]", format!("{inner},").repeat(count - 1));
         for fine in [
             list("{}", (1 << 19) - 1),
@@ -234,11 +237,15 @@ mod tests {
     }
 
     #[test]
-    fn the_case_of_names_does_not_matter() {
+    fn field_names_are_case_insensitive() {
         let object = json!({"Status": 1, "STATUS": 2, "name": 3, "Name": 4, "NAME": null, "none": null});
         let object = object.as_object().unwrap();
         assert_eq!(field(object, "status"), Some(&json!(2)));
-        assert_eq!(field(object, "name"), Some(&json!(4)), "as a struct is read");
+        assert_eq!(
+            field(object, "name"),
+            Some(&json!(4)),
+            "same rules as for a struct"
+        );
         assert_eq!(field(object, "none"), None);
         assert_eq!(field(object, "other"), None);
     }

@@ -1,20 +1,20 @@
-//! What a connection is doing.
+//! The requests of a connection, to detect that it is idle.
 
 use std::{future, sync::Arc, time::Duration};
 
 use tokio::{sync::watch, time::timeout};
 
-/// The requests of one connection, of which HTTP/2 has several at a time.
+/// The active requests of one connection; HTTP/2 can have several.
 #[derive(Debug)]
 pub(super) struct Activity(watch::Sender<Requests>);
 
-/// A request is under way, until this is dropped.
-pub(super) struct UnderWay(Arc<Activity>);
+/// Counts as an active request until it is dropped.
+pub(super) struct ActiveRequest(Arc<Activity>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Requests {
     under_way: usize,
-    was_asked: bool,
+    has_had_request: bool,
 }
 
 // === impl Activity ===
@@ -24,26 +24,25 @@ impl Activity {
         Arc::new(Self(watch::Sender::default()))
     }
 
-    /// Says that the head of a request has come.
-    pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
+    /// Records that the head of a request has arrived.
+    pub(super) fn begin(self: &Arc<Self>) -> ActiveRequest {
         self.0.send_modify(|requests| {
             requests.under_way += 1;
-            requests.was_asked = true;
+            requests.has_had_request = true;
         });
-        UnderWay(self.clone())
+        ActiveRequest(self.clone())
     }
 
-    /// Whether there was a request.
-    pub(super) fn was_asked(&self) -> bool {
-        self.0.borrow().was_asked
+    pub(super) fn has_had_request(&self) -> bool {
+        self.0.borrow().has_had_request
     }
 
-    /// Ends once nothing was under way for as long as `next`, or for as long as `first` where there was no request yet.
-    pub(super) async fn idled(&self, first: Option<Duration>, next: Option<Duration>) {
+    /// Waits until no request was active for the duration `next`, or for `first` if there was no request yet.
+    pub(super) async fn wait_until_idle(&self, first: Option<Duration>, next: Option<Duration>) {
         let mut changes = self.0.subscribe();
         loop {
             let requests = *changes.borrow_and_update();
-            let limit = if requests.was_asked { next } else { first };
+            let limit = if requests.has_had_request { next } else { first };
             let changed = changes.changed();
             let changed = match limit.filter(|_| requests.under_way == 0) {
                 Some(limit) => timeout(limit, changed).await,
@@ -51,7 +50,7 @@ impl Activity {
             };
             match changed {
                 Ok(Ok(())) => {}
-                // Does not happen: the sender is here.
+                // Cannot happen: `self` holds the sender.
                 Ok(Err(_)) => future::pending().await,
                 Err(_) => return,
             }
@@ -59,9 +58,9 @@ impl Activity {
     }
 }
 
-// === impl UnderWay ===
+// === impl ActiveRequest ===
 
-impl Drop for UnderWay {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.0.0.send_modify(|requests| requests.under_way -= 1);
     }
@@ -76,24 +75,24 @@ mod tests {
     const FIRST: Duration = Duration::from_secs(10);
     const NEXT: Duration = Duration::from_secs(100);
 
-    async fn idled(activity: &Activity) {
-        activity.idled(Some(FIRST), Some(NEXT)).await;
+    async fn wait_until_idle(activity: &Activity) {
+        activity.wait_until_idle(Some(FIRST), Some(NEXT)).await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_first_request_has_a_limit_of_its_own() {
+    async fn the_first_request_has_its_own_timeout() {
         let activity = Activity::new();
         let begun = Instant::now();
-        idled(&activity).await;
+        wait_until_idle(&activity).await;
         assert_eq!(begun.elapsed(), FIRST);
         drop(activity.begin());
-        assert!(activity.was_asked());
-        idled(&activity).await;
+        assert!(activity.has_had_request());
+        wait_until_idle(&activity).await;
         assert_eq!(begun.elapsed(), FIRST + NEXT);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_idle_while_one_of_several_requests_is_under_way() {
+    async fn a_connection_with_an_active_request_is_not_idle() {
         let activity = Activity::new();
         let begun = Instant::now();
         let requests = [activity.begin(), activity.begin()];
@@ -103,13 +102,17 @@ mod tests {
                 drop(request);
             }
         });
-        idled(&activity).await;
+        wait_until_idle(&activity).await;
         assert_eq!(begun.elapsed(), NEXT * 7);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn without_a_limit_nothing_is_idle() {
+    async fn without_a_timeout_a_connection_is_never_idle() {
         let activity = Activity::new();
-        assert!(timeout(NEXT * 10, activity.idled(None, None)).await.is_err());
+        assert!(
+            timeout(NEXT * 10, activity.wait_until_idle(None, None))
+                .await
+                .is_err()
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! By whom certificates of clients must be signed.
+//! The CAs that must have signed client certificates.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -13,14 +13,14 @@ use crate::{
     files::{provider, read_certificates},
 };
 
-/// The file of the authorities of clients, and whether every client must have a certificate of one of them.
+/// A file with the CAs of client certificates, and whether a client certificate is required.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientAuthority {
     file: PathBuf,
     is_required: bool,
 }
 
-/// Authorities as they were read.
+/// The loaded CAs.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
     pub(super) authorities: Vec<CertificateDer<'static>>,
@@ -30,7 +30,7 @@ pub(super) struct ClientVerifier {
 // === impl ClientAuthority ===
 
 impl ClientAuthority {
-    /// A client without a certificate of an authority in `file`, which is PEM, is refused.
+    /// Rejects clients without a certificate signed by a CA in `file`, which is PEM.
     pub fn required(file: impl Into<PathBuf>) -> Self {
         Self {
             file: file.into(),
@@ -38,7 +38,7 @@ impl ClientAuthority {
         }
     }
 
-    /// A client may have no certificate; one that it has must be of an authority in `file`, which is PEM.
+    /// Accepts clients without a certificate; a certificate must be signed by a CA in `file`, which is PEM.
     pub fn optional(file: impl Into<PathBuf>) -> Self {
         Self {
             file: file.into(),
@@ -46,11 +46,11 @@ impl ClientAuthority {
         }
     }
 
-    /// Reads the file.
+    /// Loads the file.
     ///
     /// # Errors
     ///
-    /// When it has no authorities, or one by which nothing can be verified.
+    /// When the file has no CA, or one that cannot verify anything.
     pub(super) fn load(&self) -> Result<ClientVerifier, LoadFilesError> {
         let authorities = read_certificates(&self.file)?;
         let mut roots = RootCertStore::empty();
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_authorities_is_refused() {
+    fn a_file_without_ca_certificates_is_rejected() {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("ca.crt");
         let authority = ClientAuthority::required(&file);

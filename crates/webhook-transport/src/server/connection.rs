@@ -1,4 +1,4 @@
-//! One connection: TLS or not, then one request after the other, until it has nothing to do.
+//! One connection: detects TLS, then serves requests until it is idle.
 
 use std::{
     error::Error,
@@ -29,17 +29,17 @@ use tokio::{
 
 use super::{
     activity::Activity,
-    seats::Seat,
+    connection_slots::ConnectionSlot,
     tls::{Encryption, HTTP2},
     webhook_server::{WebhookServer, WebhookService},
 };
 
-/// Who sends a request; among the extensions of each.
+/// The client of a request; stored in the extensions of each request.
 #[derive(Clone, Debug)]
 pub struct ConnectedClient {
-    /// From where.
+    /// The remote address.
     pub address: SocketAddr,
-    /// The client's certificate, and those that lead to its authority; none where it has none or was not asked.
+    /// The client's certificate chain; empty if it sent none or none was requested.
     pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct ServedConnection {
     pub(super) server: WebhookServer,
     pub(super) address: SocketAddr,
     pub(super) accepted: Instant,
-    pub(super) seat: Arc<Seat>,
+    pub(super) slot: Arc<ConnectionSlot>,
 }
 
 type Failure = Box<dyn Error + Send + Sync>;
@@ -55,13 +55,13 @@ type Failure = Box<dyn Error + Send + Sync>;
 /// The first byte of a TLS handshake record (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 0x16;
 
-/// How long a connection counts as busy that has not brought a request yet, as `Server.Shutdown` of Go's `net/http` has it.
+/// How long a connection without a request counts as busy, as in `Server.Shutdown` of Go's `net/http`.
 const NEW: Duration = Duration::from_secs(5);
 
-/// How long a client that was idle may take to go.
+/// How long an idle client may take to close its connection.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// How many requests a client may have under way on one connection.
+/// The maximum number of concurrent requests on one connection.
 const STREAMS: u32 = 100;
 
 // === impl ServedConnection ===
@@ -78,7 +78,7 @@ impl ServedConnection {
         let (mut first, nothing) = ([0], Activity::new());
         let opened = tokio::select! {
             opened = timeout(patience, stream.peek(&mut first)) => opened??,
-            () = self.lingered(&nothing) => 0,
+            () = self.linger(&nothing) => 0,
         };
         if opened == 0 {
             return Ok(());
@@ -90,7 +90,9 @@ impl ServedConnection {
             }
             Encryption::Tls(tls) | Encryption::TlsOrPlain(Some(tls)) => tls,
             Encryption::TlsOrPlain(None) => {
-                return Err(io::Error::other("a TLS client, and no certificate to serve").into());
+                return Err(
+                    io::Error::other("a client started TLS, but there is no certificate to serve").into(),
+                );
             }
         };
         let acceptor = tls.acceptor().ok_or("TLS is not configured")?;
@@ -116,10 +118,10 @@ impl ServedConnection {
         is_http2: bool,
     ) -> Result<(), Failure> {
         let activity = Activity::new();
-        let (seat, draining) = (self.seat.clone(), self.server.draining.clone());
+        let (slot, draining) = (self.slot.clone(), self.server.draining.clone());
         let counted = activity.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
-            let under_way = (counted.begin(), seat.occupy());
+            let under_way = (counted.begin(), slot.begin_request());
             let can_close = request.version() < Version::HTTP_2;
             let draining = draining.clone();
             request.extensions_mut().insert(client.clone());
@@ -136,12 +138,12 @@ impl ServedConnection {
         });
         let http = http(is_http2);
         let connection = pin!(http.serve_connection(TokioIo::new(stream), service));
-        self.until_idle(connection, &activity, auto::Connection::graceful_shutdown)
+        self.serve_until_idle(connection, &activity, auto::Connection::graceful_shutdown)
             .await
     }
 
-    /// Serves until the client goes, or has nothing to ask.
-    async fn until_idle<C: Future<Output = Result<(), Failure>>>(
+    /// Serves until the client closes the connection or it was idle for too long.
+    async fn serve_until_idle<C: Future<Output = Result<(), Failure>>>(
         &self,
         mut connection: Pin<&mut C>,
         activity: &Activity,
@@ -149,24 +151,24 @@ impl ServedConnection {
     ) -> Result<(), Failure> {
         let options = &self.server.options;
         let leaving = tokio::select! {
-            // A request that has come is seen before the connection is closed.
+            // Handles a request that has already arrived before closing the connection.
             biased;
             ended = connection.as_mut() => return ended,
-            () = self.lingered(activity) => None,
-            () = activity.idled(options.header_timeout, options.idle_timeout) => Some(LEAVING),
+            () = self.linger(activity) => None,
+            () = activity.wait_until_idle(options.header_timeout, options.idle_timeout) => Some(LEAVING),
         };
         close(connection.as_mut());
         tokio::select! {
             ended = connection => ended,
-            () = activity.idled(leaving, leaving) => Err(io::Error::other("idle for too long").into()),
+            () = activity.wait_until_idle(leaving, leaving) => Err(io::Error::other("idle for too long").into()),
         }
     }
 
-    /// Ends when a connection without a request is to be closed.
-    async fn lingered(&self, activity: &Activity) {
+    /// Waits until a connection without an active request has to be closed.
+    async fn linger(&self, activity: &Activity) {
         self.server.draining.cancelled().await;
         tokio::time::sleep(self.server.options.linger).await;
-        if !activity.was_asked() {
+        if !activity.has_had_request() {
             tokio::time::sleep_until(self.accepted + NEW).await;
         }
     }
@@ -182,7 +184,7 @@ fn http(is_http2: bool) -> auto::Builder<TokioExecutor> {
         http
     } else {
         let mut http = http.http1_only();
-        // What an idle connection is, is said for both versions alike.
+        // The idle timeouts are the same for both versions, in `ServerOptions`.
         http.http1().timer(TokioTimer::new()).header_read_timeout(None);
         http
     }

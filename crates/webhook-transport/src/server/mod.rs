@@ -26,18 +26,18 @@
 mod activity;
 mod client_authority;
 mod connection;
+mod connection_slots;
 mod options;
 mod reply;
 mod request_body;
-mod seats;
 mod tls;
 mod webhook_server;
 
 pub use client_authority::ClientAuthority;
 pub use connection::ConnectedClient;
+pub use connection_slots::{ConnectionSlot, ConnectionSlots, SlotRequest};
 pub use options::ServerOptions;
 pub use reply::{only_post, panic_message, reply_json, reply_text};
 pub use request_body::{ReadRequestError, read_body};
-pub use seats::{ConnectionSeats, Occupied, Seat};
 pub use tls::{Encryption, HttpVersions, ServerTls};
 pub use webhook_server::{WebhookServer, WebhookService, serve};

@@ -1,31 +1,33 @@
-//! How patient a server is, and how much it serves at a time.
+//! Limits and timeouts of a server.
 
 use std::time::Duration;
 
-/// How a server treats connections.
+/// Limits and timeouts of a server's connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// How long a client may take for the TLS handshake, and before it to send its first byte.
+    /// How long a client may take to send its first byte, and then for the TLS handshake.
     pub handshake_timeout: Duration,
-    /// How long a client may take from then until the head of its first request is there.
+    /// How long a client may take after the TLS handshake to send the head of its first request.
     pub header_timeout: Option<Duration>,
-    /// How long a client may take from one request until the head of the next is there. Most clients of Go, as API servers are,
-    /// give up idle connections after 90 seconds; with more than that it is not in the moment of a request that this side does.
+    /// How long a client may take from one request to the head of the next. Most Go clients, including API
+    /// servers, close idle connections after 90 seconds; a longer timeout avoids closing a connection at the
+    /// moment of a request.
     pub idle_timeout: Option<Duration>,
-    /// How many connections there are at most. For one more, somebody has to leave: of the client that has the most of them
-    /// who waits, and of these who has waited longest.
+    /// The maximum number of open connections. A further one evicts another: of the client with the most
+    /// connections, the one that has been idle longest.
     pub connections: usize,
-    /// How long listeners and idle connections stay when the server is told to end. Clients that keep connections may be sending
-    /// on one just then, and a POST that finds it closed is not sent again. Without any, both are closed at once.
+    /// How long listeners and idle connections stay open after shutdown starts. A client may be sending a
+    /// request on a kept connection at that moment, and does not resend a POST if the connection is closed.
+    /// If `None`, both are closed immediately.
     pub linger: Duration,
-    /// How long after that connections may stay on which a request is under way.
+    /// How long connections with an active request may stay open after that.
     pub drain_timeout: Option<Duration>,
 }
 
 // === impl ServerOptions ===
 
 impl ServerOptions {
-    /// As [`Self::default`] is.
+    /// The values of [`Self::default`].
     pub const DEFAULT: Self = Self {
         handshake_timeout: Duration::from_secs(10),
         header_timeout: Some(Duration::from_secs(10)),

@@ -1,4 +1,4 @@
-//! What servers of webhooks say.
+//! Responses of webhook servers.
 
 use std::any::Any;
 
@@ -9,17 +9,17 @@ use http::{
 use http_body_util::Full;
 use hyper::body::Bytes;
 
-/// JSON that answers what was asked.
+/// A JSON response with status 200.
 pub fn reply_json(body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     reply(StatusCode::OK, "application/json", body.into())
 }
 
-/// Words for people, where what was asked cannot be answered.
+/// A plain text response for errors.
 pub fn reply_text(status: StatusCode, message: impl Into<Bytes>) -> Response<Full<Bytes>> {
     reply(status, "text/plain; charset=utf-8", message.into())
 }
 
-/// What a request of another method than POST is answered with.
+/// The response to a method other than POST.
 pub fn only_post() -> Response<Full<Bytes>> {
     let mut response = reply_text(StatusCode::METHOD_NOT_ALLOWED, "only POST is answered");
     response
@@ -28,7 +28,7 @@ pub fn only_post() -> Response<Full<Bytes>> {
     response
 }
 
-/// What a panic says of itself.
+/// The message of a panic.
 pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,4 +1,4 @@
-//! Bodies of requests, which may be long, but not longer.
+//! Request bodies with a size limit.
 
 use std::{error::Error, pin::pin};
 
@@ -7,31 +7,32 @@ use http_body_util::BodyExt;
 use hyper::body::Body;
 use thiserror::Error;
 
-/// Why a body cannot be had.
+/// Why a body cannot be read.
 #[derive(Debug, Error)]
 pub enum ReadRequestError {
-    /// It is longer than it may be.
+    /// The body exceeds the size limit.
     #[error("larger than {} MiB", .0 >> 20)]
     TooLong(
-        /// The most bytes.
+        /// The limit in bytes.
         usize,
     ),
-    /// It breaks off.
+    /// The body ended early.
     #[error("{0}")]
     Broken(
-        /// Why.
+        /// The cause.
         Box<dyn Error + Send + Sync>,
     ),
 }
 
-/// How much more is received, and not kept: a client that still sends when its connection is closed reads no answer.
+/// Bytes beyond the limit that are received and discarded: a client that is still sending when its connection
+/// is closed does not read the response.
 const LONGEST_REST: usize = 20 << 20;
 
-/// A whole body of at most `longest` bytes.
+/// Reads a body of at most `longest` bytes.
 ///
 /// # Errors
 ///
-/// When it is longer or breaks off.
+/// When the body is longer or ends early.
 pub async fn read_body<B>(body: B, longest: usize) -> Result<Vec<u8>, ReadRequestError>
 where
     B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
@@ -76,7 +77,8 @@ mod tests {
 
     const LONGEST: usize = 20 << 20;
 
-    /// What is made of a body of so many bytes that comes in chunks, and how many of these were left.
+    /// Reads a body of `bytes` bytes in chunks; returns the length read, if any, and the number of unread
+    /// chunks.
     async fn read_chunks(bytes: usize, chunk: usize) -> (Option<usize>, usize) {
         let mut left = bytes;
         let chunks = std::iter::from_fn(|| {
@@ -89,7 +91,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_as_long_as_it_may_be() {
+    async fn a_body_may_be_as_long_as_the_limit() {
         const MIB: usize = 1 << 20;
         for (bytes, read, left) in [
             (0, Some(0), 0),
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_breaks_off_is_none() {
+    async fn a_truncated_body_is_an_error() {
         let chunks = [
             Ok(Frame::data(Bytes::from("{}"))),
             Err(std::io::Error::other("gone")),

@@ -1,4 +1,4 @@
-//! What TLS a server speaks.
+//! TLS configuration of a server.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -16,37 +16,38 @@ use crate::{
     reloaded::{ReloadSource, Reloaded},
 };
 
-/// Whether connections are encrypted.
+/// Whether connections use TLS.
 #[derive(Clone, Debug)]
 pub enum Encryption {
-    /// All of them.
+    /// Every connection uses TLS.
     Tls(ServerTls),
-    /// A connection speaks TLS if its first byte says so, else plain HTTP/1.1. Without a configuration TLS is refused.
+    /// A connection uses TLS if its first byte starts a handshake, and plain HTTP/1.1 otherwise. `None`
+    /// rejects TLS.
     TlsOrPlain(Option<ServerTls>),
 }
 
-/// Which versions of HTTP clients are offered.
+/// The HTTP versions that clients are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpVersions {
     /// HTTP/1.1.
     Http1,
-    /// HTTP/2, and HTTP/1.1 for who does not know it.
+    /// HTTP/2, and HTTP/1.1 for clients without HTTP/2.
     Http1And2,
 }
 
-/// TLS 1.2 and 1.3, always with the current certificate and the current authorities of clients.
+/// TLS 1.2 and 1.3 with the current certificate and the current client CAs.
 #[derive(Clone)]
 pub struct ServerTls {
     current: Reloaded<Configuration>,
 }
 
 struct Configuration {
-    /// Those of clients.
+    /// The CAs of client certificates.
     authorities: Vec<CertificateDer<'static>>,
     config: Arc<ServerConfig>,
 }
 
-/// HTTP/2 as TLS names it (RFC 9113, section 3.2).
+/// The ALPN name of HTTP/2 (RFC 9113, section 3.2).
 pub(super) const HTTP2: &[u8] = b"h2";
 
 // === impl HttpVersions ===
@@ -64,21 +65,21 @@ impl HttpVersions {
 // === impl ServerTls ===
 
 impl ServerTls {
-    /// Asks clients for no certificate.
+    /// Requests no client certificate.
     ///
     /// # Errors
     ///
-    /// When the cryptography lacks what it takes.
+    /// When the cryptography provider lacks a required algorithm.
     pub fn new(certificate: LiveCertificate, versions: HttpVersions) -> Result<Self, rustls::Error> {
-        Self::resolved_by(Arc::new(certificate), versions)
+        Self::from_resolver(Arc::new(certificate), versions)
     }
 
-    /// Asks clients for no certificate, and serves the one that `resolver` has at each handshake.
+    /// Requests no client certificate, and serves the certificate that `resolver` returns for each handshake.
     ///
     /// # Errors
     ///
-    /// When the cryptography lacks what it takes.
-    pub fn resolved_by(
+    /// When the cryptography provider lacks a required algorithm.
+    pub fn from_resolver(
         resolver: Arc<dyn ResolvesServerCert>,
         versions: HttpVersions,
     ) -> Result<Self, rustls::Error> {
@@ -92,17 +93,17 @@ impl ServerTls {
         })
     }
 
-    /// Asks clients for a certificate of an authority whose file is read again whenever `period` has passed, for as long as
-    /// anybody serves this. A file that cannot be used leaves the authorities as they are. Who is connected stays connected.
+    /// Requests client certificates signed by a CA in a file, which is reloaded every `period` as long as a
+    /// clone exists. An unusable file leaves the CAs unchanged. Open connections stay open.
     ///
     /// # Errors
     ///
-    /// When the file cannot be used now.
+    /// When the file cannot be used at the start.
     ///
     /// # Panics
     ///
     /// Outside of a Tokio runtime.
-    pub fn with_clients(
+    pub fn with_client_authority(
         certificate: LiveCertificate,
         versions: HttpVersions,
         clients: ClientAuthority,
@@ -115,7 +116,7 @@ impl ServerTls {
         };
         let first = load()?;
         let source = ReloadSource {
-            name: "authorities of clients",
+            name: "client CAs",
             load: Box::new(load),
             is_same: |known: &Configuration, read| known.authorities == read.authorities,
         };
@@ -124,7 +125,7 @@ impl ServerTls {
         })
     }
 
-    /// Accepts one connection.
+    /// Returns an acceptor for one connection.
     pub(super) fn acceptor(&self) -> Option<TlsAcceptor> {
         let configuration = self.current.current()?;
         Some(TlsAcceptor::from(configuration.config.clone()))
@@ -151,7 +152,7 @@ impl Configuration {
             .with_cert_resolver(resolver);
         config.alpn_protocols = versions.protocols();
         if !clients.authorities.is_empty() {
-            // A session that goes on is one whose certificate is not looked at again.
+            // No session resumption: a resumed session would skip verification of the client certificate.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }

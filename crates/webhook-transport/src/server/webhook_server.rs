@@ -1,4 +1,4 @@
-//! A server on any number of listeners, which ends without losing a request.
+//! A server on any number of listeners with graceful shutdown.
 
 use std::{error::Error, future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -13,44 +13,47 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service;
 
-use super::{connection::ServedConnection, options::ServerOptions, seats::ConnectionSeats, tls::Encryption};
+use super::{
+    connection::ServedConnection, connection_slots::ConnectionSlots, options::ServerOptions, tls::Encryption,
+};
 
-/// What answers requests: a `tower` service, as an `axum` router is. A response must have been read by the client within
-/// [`ServerOptions::idle_timeout`].
+/// A service that answers requests, for example a `tower` service or an `axum` router. The client must have
+/// read a response within [`ServerOptions::idle_timeout`].
 pub trait WebhookService: Clone + Send + 'static {
-    /// The bodies of its responses.
+    /// The body of responses.
     type Body: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
-    /// Why it has no response; the connection ends with that.
+    /// Why there is no response; the connection is closed.
     type Error: Into<Box<dyn Error + Send + Sync>>;
 
-    /// Answers one request. [`ConnectedClient`](super::ConnectedClient) is among its extensions.
+    /// Answers one request. Its extensions have a [`ConnectedClient`](super::ConnectedClient).
     fn answer(
         self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Result<Response<Self::Body>, Self::Error>> + Send + 'static;
 }
 
-/// A server on any number of listeners. Clones are one server.
+/// A server on any number of listeners. Clones share its state.
 #[derive(Clone, Debug)]
 pub struct WebhookServer {
     pub(super) options: ServerOptions,
-    /// Connections that have nothing to do are to be closed.
+    /// Cancelled when idle connections have to close.
     pub(super) draining: CancellationToken,
-    /// Nobody is accepted any more.
+    /// Cancelled when listeners have to close.
     closed: CancellationToken,
-    /// Connections are dropped, whatever they do.
+    /// Cancelled when all connections have to be dropped.
     aborted: CancellationToken,
     connections: TaskTracker,
-    seats: Arc<ConnectionSeats>,
+    slots: Arc<ConnectionSlots>,
 }
 
-/// How long to wait where a connection cannot be accepted: most often there are too many.
+/// How long to wait after a connection cannot be accepted, usually because too many are open.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How many who wait to be accepted are still served at the end, as many as Tokio lets wait.
+/// How many pending connections are still accepted at shutdown: the backlog that Tokio sets.
 const WAITING: usize = 1024;
 
-/// Serves until `shutdown` ends, then answers what is under way. Where the future is dropped before, connections are, too.
+/// Serves until `shutdown` completes, then finishes active requests. Dropping the future drops all
+/// connections.
 pub async fn serve<S: WebhookService>(
     listener: TcpListener,
     encryption: Encryption,
@@ -91,10 +94,10 @@ where
 // === impl WebhookServer ===
 
 impl WebhookServer {
-    /// A server that does not listen yet.
+    /// Creates a server without listeners.
     pub fn new(options: ServerOptions) -> Self {
         Self {
-            seats: ConnectionSeats::new(options.connections),
+            slots: ConnectionSlots::new(options.connections),
             options,
             draining: CancellationToken::new(),
             closed: CancellationToken::new(),
@@ -103,7 +106,7 @@ impl WebhookServer {
         }
     }
 
-    /// Begins to serve on a listener, until [`Self::drain`].
+    /// Serves on a listener until [`Self::drain`].
     ///
     /// # Panics
     ///
@@ -113,10 +116,11 @@ impl WebhookServer {
             .spawn(self.clone().accept(listener, encryption, service));
     }
 
-    /// Answers what is under way, and closes each connection with that, or without a request.
+    /// Finishes active requests and closes all connections.
     ///
-    /// Without any linger the listeners and idle connections are closed first. With one they are closed after it, so that a client
-    /// that still knows this address, or has a connection to it, is served rather than refused.
+    /// Without a linger time, listeners and idle connections are closed first. With one, they are closed
+    /// after it, so that clients that still use this address or an open connection are served instead of
+    /// refused.
     pub async fn drain(&self) {
         let ServerOptions {
             linger,
@@ -137,7 +141,7 @@ impl WebhookServer {
         if timeout(limit, ended).await.is_err() {
             tracing::warn!(
                 connections = self.connections.len(),
-                "Dropping connections that do not end"
+                "Dropping connections that are still open"
             );
             self.aborted.cancel();
             self.connections.wait().await;
@@ -157,7 +161,7 @@ impl WebhookServer {
                 }
             }
         }
-        // Those who are connected already, as far as the system is concerned.
+        // These clients are already connected from the operating system's point of view.
         for _ in 0..WAITING {
             match timeout(Duration::ZERO, listener.accept()).await {
                 Ok(Ok(accepted)) => connect(accepted),
@@ -173,18 +177,18 @@ impl WebhookServer {
         encryption: Encryption,
         service: S,
     ) {
-        let seat = self.seats.take(address.ip());
+        let slot = self.slots.take(address.ip());
         let connection = ServedConnection {
             server: self.clone(),
             address,
             accepted: Instant::now(),
-            seat: seat.clone(),
+            slot: slot.clone(),
         };
         let aborted = self.aborted.clone();
         self.connections.spawn(async move {
             let ended = tokio::select! {
                 ended = connection.serve(stream, encryption, service) => ended,
-                () = seat.lost() => Err(io::Error::other("closed for another").into()),
+                () = slot.evicted() => Err(io::Error::other("closed to make room for another connection").into()),
                 () = aborted.cancelled() => Ok(()),
             };
             if let Err(error) = ended {

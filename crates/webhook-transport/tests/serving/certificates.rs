@@ -1,4 +1,4 @@
-//! Certificates of servers and clients, which are replaced meanwhile.
+//! Replacing server and client certificates.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -23,23 +23,23 @@ fn options() -> ServerOptions {
     }
 }
 
-/// Whether a client is answered, and with how many certificates it was seen.
+/// Calls the server; returns how many client certificates it saw, or `None` if the call failed.
 async fn answered(server: &Server, client: &Arc<ClientConfig>) -> Option<String> {
     let mut sender = server.connect(client).await.ok()?;
-    let (_, said) = sender.ask("/").await.ok()?;
-    said.split_once(' ')
+    let (_, received) = sender.ask("/").await.ok()?;
+    received.split_once(' ')
         .map(|(_, certificates)| certificates.to_owned())
 }
 
 #[tokio::test]
-async fn requests_are_answered_over_both_versions_of_http() {
+async fn requests_use_http_1_and_http_2() {
     let served = Served::new();
     let server = Server::start(served.tls(), options()).await;
     for version in [HTTP1, HTTP2] {
         let mut sender = server.connect(&served.client(version)).await.unwrap();
         for _ in 0..3 {
-            let (status, said) = sender.ask("/").await.unwrap();
-            assert_eq!((status.as_u16(), &*said), (200, "127.0.0.1 0"), "{version}");
+            let (status, received) = sender.ask("/").await.unwrap();
+            assert_eq!((status.as_u16(), &*received), (200, "127.0.0.1 0"), "{version}");
         }
     }
     server.stop().await;
@@ -51,13 +51,13 @@ async fn requests_are_answered_over_both_versions_of_http() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_are_replaced_while_calls_go_on() {
+async fn certificates_are_reloaded_during_calls() {
     let served = Served::new();
     let second = TestAuthority::new("second");
     let server = Arc::new(Server::start(served.tls(), options()).await);
     let mut callers = Vec::new();
     for version in [HTTP1, HTTP2] {
-        // Trusts both, as a client does while authorities are replaced.
+        // Trusts both CAs, as a client does during a rotation.
         let client = client(&[&served.authority, &second], None, &[version]);
         for is_kept in [true, false] {
             let (server, client) = (server.clone(), client.clone());
@@ -93,7 +93,7 @@ async fn certificates_are_replaced_while_calls_go_on() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_served_leave_the_certificate_as_it_is() {
+async fn invalid_files_keep_the_certificate() {
     let served = Served::new();
     let server = Server::start(served.tls(), options()).await;
     let stranger = TestAuthority::new("stranger").server(&[NAME]);
@@ -121,7 +121,7 @@ async fn files_that_cannot_be_served_leave_the_certificate_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_certificate_may_come_later() {
+async fn a_certificate_may_be_created_later() {
     let (authority, folder) = (TestAuthority::new("first"), TempDir::new().unwrap());
     let files = CertificateFiles::in_folder(folder.path());
     assert!(LiveCertificate::follow(files.clone(), PERIOD).is_err());
@@ -138,7 +138,7 @@ async fn a_certificate_may_come_later() {
     server.stop().await;
 }
 
-/// What a client of each kind is answered: without a certificate, and with one of each authority.
+/// The results for a client without a certificate, and for one with each identity.
 async fn answers(server: &Server, served: &Served, identities: &[TestCertificate]) -> Vec<Option<String>> {
     let identities = [None].into_iter().chain(identities.iter().map(Some));
     let mut answers = Vec::new();
@@ -152,7 +152,7 @@ async fn answers(server: &Server, served: &Served, identities: &[TestCertificate
 }
 
 #[tokio::test]
-async fn clients_are_asked_for_a_certificate_of_their_authority() {
+async fn client_certificates_are_verified_with_the_client_ca() {
     let served = Served::new();
     let file = served.folder.path().join("ca.crt");
     let [first, second] = ["first clients", "second clients"].map(TestAuthority::new);
@@ -163,7 +163,7 @@ async fn clients_are_asked_for_a_certificate_of_their_authority() {
         (ClientAuthority::optional(&file), anonymous),
     ] {
         fs::write(&file, first.pem()).unwrap();
-        let tls = ServerTls::with_clients(
+        let tls = ServerTls::with_client_authority(
             served.certificate(),
             HttpVersions::Http1And2,
             authority.clone(),
@@ -183,7 +183,7 @@ async fn clients_are_asked_for_a_certificate_of_their_authority() {
         ] {
             fs::write(&file, &content).unwrap();
             let expected = [without, clients[0], clients[1]];
-            eventually("the authorities count", async || is_answered(expected).await).await;
+            eventually("the new CAs apply", async || is_answered(expected).await).await;
         }
         tokio::time::sleep(PERIOD * 5).await;
         assert!(is_answered([without, refused, known]).await);
@@ -191,29 +191,30 @@ async fn clients_are_asked_for_a_certificate_of_their_authority() {
     }
     fs::remove_file(&file).unwrap();
     let missing = ClientAuthority::required(&file);
-    let error =
-        ServerTls::with_clients(served.certificate(), HttpVersions::Http1, missing, PERIOD).unwrap_err();
+    let error = ServerTls::with_client_authority(served.certificate(), HttpVersions::Http1, missing, PERIOD)
+        .unwrap_err();
     assert!(error.to_string().contains("ca.crt"), "{error}");
 }
 
 #[tokio::test]
-async fn nobody_who_is_not_trusted_any_more_goes_on_with_an_old_session() {
+async fn a_distrusted_client_cannot_resume_a_session() {
     let served = Served::new();
     let file = served.folder.path().join("ca.crt");
     let [first, second] = ["first clients", "second clients"].map(TestAuthority::new);
     fs::write(&file, first.pem()).unwrap();
     let clients = ClientAuthority::required(&file);
-    let tls = ServerTls::with_clients(served.certificate(), HttpVersions::Http1, clients, PERIOD).unwrap();
+    let tls =
+        ServerTls::with_client_authority(served.certificate(), HttpVersions::Http1, clients, PERIOD).unwrap();
     let server = Server::start(tls, options()).await;
-    // Remembers sessions from one connection to the next.
+    // Stores sessions for resumption.
     let client = client(&[&served.authority], Some(&first.client()), &[HTTP1]);
     let mut kept = server.connect(&client).await.unwrap();
     kept.ask("/").await.unwrap();
     fs::write(&file, second.pem()).unwrap();
-    eventually("it is refused", async || {
+    eventually("the client is refused", async || {
         answered(&server, &client).await.is_none()
     })
     .await;
-    kept.ask("/").await.expect("who is connected stays connected");
+    kept.ask("/").await.expect("an open connection stays open");
     server.stop().await;
 }

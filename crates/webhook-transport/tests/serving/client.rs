@@ -1,4 +1,4 @@
-//! Who clients of the server trust, and who they are.
+//! TLS configurations of clients.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use test_authority::{TestAuthority, TestCertificate};
 /// The name of the server.
 pub(crate) const NAME: &str = "webhook.default.svc";
 
-/// How a client connects that trusts `authorities` and speaks `protocols`.
+/// A client that trusts `authorities` and offers `protocols`.
 pub(crate) fn client(
     authorities: &[&TestAuthority],
     identity: Option<&TestCertificate>,

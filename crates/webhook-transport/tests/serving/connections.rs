@@ -1,4 +1,4 @@
-//! Which connections there are: of whom, how many, and for how long.
+//! Limits and timeouts of connections.
 
 use std::time::Duration;
 
@@ -24,19 +24,19 @@ fn patient() -> ServerOptions {
 async fn closed(stream: &mut (impl AsyncReadExt + Unpin)) {
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
-    // How it is closed does not matter.
-    drop(read.expect("it is closed"));
+    // It may be closed in any way.
+    drop(read.expect("the connection is closed"));
 }
 
 #[tokio::test]
-async fn who_does_not_shake_hands_has_to_go() {
+async fn a_client_without_handshake_is_disconnected() {
     let served = Served::new();
     let options = ServerOptions {
         handshake_timeout: SHORT,
         ..patient()
     };
     let server = Server::start(served.tls(), options).await;
-    // Nothing, the beginning of a record, and what is no TLS.
+    // Nothing, the beginning of a TLS record, and bytes that are not TLS.
     for sent in [&b""[..], &[0x16, 3, 1, 0], b"GET / HTTP/1.1\r\n\r\n"] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(sent).await.unwrap();
@@ -46,7 +46,7 @@ async fn who_does_not_shake_hands_has_to_go() {
 }
 
 #[tokio::test]
-async fn who_asks_for_nothing_has_to_go() {
+async fn a_client_without_request_is_disconnected() {
     let served = Served::new();
     let options = ServerOptions {
         header_timeout: Some(SHORT),
@@ -69,7 +69,7 @@ async fn who_asks_for_nothing_has_to_go() {
 }
 
 #[tokio::test]
-async fn who_asks_for_nothing_more_has_to_go() {
+async fn an_idle_client_is_disconnected() {
     let served = Served::new();
     let options = ServerOptions {
         idle_timeout: Some(SHORT),
@@ -78,15 +78,15 @@ async fn who_asks_for_nothing_more_has_to_go() {
     let server = Server::start(served.tls(), options).await;
     for version in [HTTP1, HTTP2] {
         let mut sender = server.connect(&served.client(version)).await.unwrap();
-        // Takes longer, and is no idleness.
+        // A slow request is not idle.
         sender.ask("/slow").await.unwrap();
-        eventually("it is closed", async || sender.is_closed()).await;
+        eventually("the connection is closed", async || sender.is_closed()).await;
     }
     server.stop().await;
 }
 
 #[tokio::test]
-async fn where_all_places_are_taken_who_waits_has_to_go() {
+async fn an_idle_connection_is_evicted_for_a_new_one() {
     let served = Served::new();
     let options = ServerOptions {
         connections: 2,
@@ -102,12 +102,12 @@ async fn where_all_places_are_taken_who_waits_has_to_go() {
     let mut next = server.connect(&client).await.unwrap();
     next.ask("/").await.unwrap();
     assert!(busy.await.unwrap().is_ok());
-    eventually("the idle one is closed", async || idle.is_closed()).await;
+    eventually("the idle connection is closed", async || idle.is_closed()).await;
     server.stop().await;
 }
 
 #[tokio::test]
-async fn a_service_that_panics_ends_its_connection_only() {
+async fn a_panic_closes_only_its_connection() {
     let served = Served::new();
     let server = Server::start(served.tls(), patient()).await;
     for version in [HTTP1, HTTP2] {

@@ -4,11 +4,11 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed test is what they are for"
+    reason = "panics are how tests fail"
 )]
 
 mod certificates;
 mod client;
 mod connections;
-mod ending;
+mod shutdown;
 mod server;

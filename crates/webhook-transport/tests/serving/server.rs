@@ -1,4 +1,4 @@
-//! A server on loopback, and who calls it.
+//! A server on the loopback interface and clients for it.
 
 use std::{convert::Infallible, io, net::Ipv4Addr, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -27,19 +27,19 @@ use webhook_transport::{
 
 use crate::client::{NAME, client};
 
-/// How long something may take that comes for sure.
+/// Timeout for something that is certain to happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often files are read.
+/// How often files are reloaded.
 pub(crate) const PERIOD: Duration = Duration::from_millis(10);
 
 /// How long a request takes at `/slow`.
 pub(crate) const SLOW: Duration = Duration::from_millis(400);
 
-/// HTTP/1.1 as TLS names it.
+/// The ALPN name of HTTP/1.1.
 pub(crate) const HTTP1: &str = "http/1.1";
 
-/// HTTP/2 as TLS names it.
+/// The ALPN name of HTTP/2.
 pub(crate) const HTTP2: &str = "h2";
 
 pub(crate) struct Server {
@@ -54,7 +54,7 @@ pub(crate) enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// What TLS needs, in a folder.
+/// The TLS files of a server, in a folder.
 pub(crate) struct Served {
     pub(crate) authority: TestAuthority,
     pub(crate) folder: TempDir,
@@ -78,7 +78,7 @@ impl Served {
         ServerTls::new(self.certificate(), HttpVersions::Http1And2).unwrap()
     }
 
-    /// A client that trusts the first authority, and speaks one version of HTTP.
+    /// A client that trusts the first CA and uses one version of HTTP.
     pub(crate) fn client(&self, version: &str) -> Arc<ClientConfig> {
         client(&[&self.authority], None, &[version])
     }
@@ -106,8 +106,8 @@ impl Server {
         }
     }
 
-    /// Tells it to end.
-    pub(crate) fn tell_to_end(&mut self) {
+    /// Starts the shutdown.
+    pub(crate) fn start_shutdown(&mut self) {
         drop(self.stop.take());
     }
 
@@ -116,7 +116,7 @@ impl Server {
     }
 
     pub(crate) async fn stop(mut self) {
-        self.tell_to_end();
+        self.start_shutdown();
         self.ended().await;
     }
 
@@ -150,7 +150,6 @@ impl Sender {
         }
     }
 
-    /// Asks for a path, and returns what is answered.
     pub(crate) async fn ask(&mut self, path: &str) -> Result<(StatusCode, String), hyper::Error> {
         let request = Request::post(format!("https://{NAME}{path}")).header("host", NAME);
         let request = request.body(Full::new(Bytes::from("body"))).unwrap();
@@ -177,17 +176,17 @@ impl Sender {
     }
 }
 
-/// `/slow` takes its time, `/never` all of it, `/panic` ends badly; anything else tells who asks.
+/// `/slow` waits, `/never` does not return, `/panic` panics; anything else returns the client's certificates.
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     match request.uri().path() {
         "/slow" => tokio::time::sleep(SLOW).await,
         "/never" => std::future::pending().await,
-        "/panic" => panic!("as it was asked to"),
+        "/panic" => panic!("on request"),
         _ => {}
     }
     let client = request.extensions().get::<ConnectedClient>().unwrap();
-    let said = format!("{} {}", client.address.ip(), client.certificates.len());
-    Ok(Response::new(Full::new(said.into())))
+    let received = format!("{} {}", client.address.ip(), client.certificates.len());
+    Ok(Response::new(Full::new(received.into())))
 }
 
 pub(crate) async fn eventually(what: &str, mut check: impl AsyncFnMut() -> bool) {

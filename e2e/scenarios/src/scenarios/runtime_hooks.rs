@@ -163,7 +163,7 @@ impl Extension {
             proxies: false,
             ..TransportOptions::default()
         });
-        let hooks = HookClient::new(Arc::new(Catalog::of_cluster_api()), registry.clone(), transport)
+        let hooks = HookClient::new(Arc::new(Catalog::cluster_api()), registry.clone(), transport)
             .with_namespaces(Arc::new(ClusterNamespaces::new(client.clone())));
         Ok(Self {
             registry,

@@ -1,8 +1,8 @@
-//! What is refused.
+//! Validation of customizations.
 
 use serde_json::{Value, json};
 
-use super::{customization, interpretation, told};
+use super::{customization, interpretation, messages};
 use crate::customization::admit;
 
 fn health() -> Value {
@@ -10,11 +10,11 @@ fn health() -> Value {
 }
 
 fn problems(new: &Value, others: &[Value]) -> Vec<String> {
-    admit(new, None, others).map_or_else(told, |()| Vec::new())
+    admit(new, None, others).map_or_else(messages, |()| Vec::new())
 }
 
 #[test]
-fn all_problems_are_told_at_once_with_their_fields() {
+fn all_problems_are_reported_with_their_fields() {
     for (new, expected) in [
         (
             json!(null),
@@ -61,12 +61,12 @@ fn all_problems_are_told_at_once_with_their_fields() {
                 }),
             ),
             vec![
-                "spec.targets[1]: is for objects that targets[0] is for",
-                "spec.targets[3].apiVersion: must not be empty; * is for any",
+                "spec.targets[1]: selects the same objects as targets[0]",
+                "spec.targets[3].apiVersion: must not be empty; use * for any",
                 "spec.customizations.replicaResource: must not be given with mode Chain",
-                "spec.customizations.replicaRevision.replicasPath: must be made of names of fields alone",
+                "spec.customizations.replicaRevision.replicasPath: must consist only of field names",
                 "spec.customizations.retention.fields[1]: \"[\" is not a JSONPath: expected \"]\" at column 2",
-                "spec.customizations.retention.fields[2]: \"$\" leads to the whole object",
+                "spec.customizations.retention.fields[2]: \"$\" selects the whole object",
                 "spec.customizations.statusReflection: must not be given with mode Chain",
                 "spec.customizations.healthInterpretation.all[0].value: Equals needs a value or a valuePath",
             ],
@@ -85,14 +85,14 @@ fn all_problems_are_told_at_once_with_their_fields() {
 }
 
 #[test]
-fn one_target_has_one_answer_to_an_operation() {
+fn conflicting_customizations_are_rejected() {
     let deployments = json!([{"apiVersion": "apps/v1", "kinds": ["Deployment", "StatefulSet"]}]);
     let named = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}]);
     let retention = json!({"retention": {"fields": [".a"]}});
     let dependencies = json!({"dependencyInterpretation": {"podTemplatePath": ".spec.template"}});
     let conflict = |other: &str| {
         vec![format!(
-            "spec.customizations.healthInterpretation: conflicts with {other}, which has it for the same target"
+            "spec.customizations.healthInterpretation: conflicts with {other}, which customizes the same operation for the same target"
         )]
     };
     let of_karmada = |name: &str, rules: &Value| customization(name, "apps/v1", "Deployment", rules.clone());
@@ -143,7 +143,7 @@ fn one_target_has_one_answer_to_an_operation() {
 }
 
 #[test]
-fn metadata_stays_writable() {
+fn metadata_remains_writable() {
     let broken = customization("a", "", "", json!({}));
     assert!(admit(&broken, None, &[]).is_err());
     let mut written = broken.clone();

@@ -1,4 +1,4 @@
-//! Configs, as Karmada's proposal has them (R6 to R9).
+//! Configs of Karmada's proposal (R6 to R9).
 
 use serde_json::{Value, json};
 
@@ -15,17 +15,17 @@ fn config(retentions: Value) -> Value {
 }
 
 fn read(config: &Value) -> Result<Vec<ConfiguredRetention>, Vec<String>> {
-    ConfiguredRetention::of(config)
+    ConfiguredRetention::from_config(config)
         .unwrap()
         .map_err(|problems| problems.iter().map(ToString::to_string).collect())
 }
 
 #[tokio::test]
-async fn each_retention_is_one_of_its_kind() {
+async fn each_retention_becomes_a_customization() {
     let retentions = read(&config(json!([
         {"apiVersion": "example.com/v1", "kind": "Database", "fields": [".spec.size", "{.spec.node}"]},
         {"apiVersion": "example.com/v1", "kind": "Cache", "retentionLua": "function Retain(a, b) a.spec = b.spec return a end"},
-        // The body of the function only.
+        // Only the body of the function.
         {"apiVersion": "example.com/v1", "kind": "Queue", "fields": [".spec.size"],
          "retentionLua": "desiredObj.spec.node = runtimeObj.spec.node return desiredObj"},
         {"apiVersion": "example.com/v2", "kind": "Cache", "fields": null},
@@ -61,14 +61,14 @@ async fn each_retention_is_one_of_its_kind() {
 }
 
 #[test]
-fn what_is_wrong_is_said_of_the_config() {
+fn problems_are_reported_for_the_config() {
     let twice = json!({"apiVersion": "v1", "kind": "Service", "fields": []});
     for (config, expected) in [
         (
             json!({"apiVersion": "config.karmada.io/v1alpha1", "kind": "Config", "spec": {"retentions": [twice, twice]}}),
             vec![
                 "metadata.name: must not be empty",
-                "spec.retentions[1]: is for the kind that retentions[0] is for",
+                "spec.retentions[1]: has the same kind as retentions[0]",
             ],
         ),
         (
@@ -105,14 +105,14 @@ fn what_is_wrong_is_said_of_the_config() {
 }
 
 #[test]
-fn what_is_not_a_config_is_none() {
+fn other_objects_are_not_configs() {
     for (api_version, kind) in [
         ("config.karmada.io/v1alpha1", "ResourceInterpreterCustomization"),
         ("kubelet.config.k8s.io/v1beta1", "Config"),
         ("v1", "Config"),
     ] {
         assert_eq!(
-            ConfiguredRetention::of(&json!({"apiVersion": api_version, "kind": kind})),
+            ConfiguredRetention::from_config(&json!({"apiVersion": api_version, "kind": kind})),
             None
         );
     }

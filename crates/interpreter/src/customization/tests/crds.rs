@@ -11,11 +11,11 @@ fn schema(crd: &Value) -> &Value {
 }
 
 #[test]
-fn the_definitions_are_those_that_were_reviewed() {
+fn the_crds_match_the_snapshot() {
     insta::assert_yaml_snapshot!(crds());
 }
 
-/// Whatever a structural schema may not have, or leaves unexplained.
+/// Checks that a schema is structural and has descriptions.
 fn check(schema: &Value, path: &str) {
     let keywords: Vec<_> = schema.as_object().unwrap().keys().map(String::as_str).collect();
     for keyword in &keywords {
@@ -53,14 +53,14 @@ fn check(schema: &Value, path: &str) {
 }
 
 #[test]
-fn the_schemas_are_structural_and_explain_themselves() {
+fn the_schemas_are_structural_and_have_descriptions() {
     for crd in crds() {
         check(schema(&crd), crd["spec"]["names"]["kind"].as_str().unwrap());
     }
 }
 
 #[test]
-fn the_schemas_keep_what_is_read_and_refuse_what_is_not() {
+fn the_schemas_keep_known_fields_and_reject_invalid_ones() {
     let [karmada, own] = crds().try_into().unwrap();
     let rules = json!({
         "retention": {"fields": [".a"], "luaScript": "a"},

@@ -1,5 +1,4 @@
 mod admission;
-mod choice;
 #[cfg(feature = "lua")]
 mod config;
 mod crds;
@@ -7,6 +6,7 @@ mod overruled;
 mod properties;
 #[cfg(feature = "lua")]
 mod scripts;
+mod selection;
 
 use serde_json::{Value, json};
 
@@ -30,6 +30,6 @@ fn customization(name: &str, api_version: &str, kind: &str, customizations: Valu
     })
 }
 
-fn told(problems: Vec<CustomizationProblem>) -> Vec<String> {
+fn messages(problems: Vec<CustomizationProblem>) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }

@@ -1,4 +1,4 @@
-//! Customizations that others are asked instead of.
+//! Customizations that others overrule.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn overruled(objects: &[Value]) -> Vec<OverruledCustomization> {
 }
 
 #[test]
-fn who_is_as_specific_and_comes_later_is_overruled() {
+fn an_equally_specific_later_customization_is_overruled() {
     let health = || json!({"healthInterpretation": {"condition": {"type": "Ready"}}});
     let both = || {
         let mut both = health();
@@ -54,17 +54,17 @@ fn who_is_as_specific_and_comes_later_is_overruled() {
     assert!(expected.iter().all(|said| found.contains(said)), "{found:?}");
     assert_eq!(
         expected[0].to_string(),
-        "is not asked InterpretHealth of objects that ResourceInterpreterCustomization 0 is asked about, whose target is as specific and which counts more by its name"
+        "is not used for InterpretHealth of objects that ResourceInterpreterCustomization 0 also selects: its target is as specific and it has precedence by its name"
     );
     let chained = interpretation("c", deployments(), "Chain", health());
-    assert_eq!(overruled(&[first.clone(), chained]), [], "it adds to the other");
+    assert_eq!(overruled(&[first.clone(), chained]), [], "it chains");
     let named = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}]);
     let named = interpretation("d", named, "Replace", health());
     assert_eq!(overruled(&[first, named]), [], "it is more specific");
 }
 
 #[test]
-fn what_several_depend_on_is_put_together() {
+fn dependency_rules_are_never_overruled() {
     let needs =
         || json!({"dependencyInterpretation": {"luaScript": "function GetDependencies(o) return {} end"}});
     let found = overruled(&[

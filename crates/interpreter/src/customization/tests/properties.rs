@@ -1,4 +1,4 @@
-//! Whatever is written.
+//! Arbitrary customizations.
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};
@@ -9,7 +9,7 @@ use crate::{
     customization::{CustomizationState, Customizations, admit},
 };
 
-/// Values with the names and texts that customizations are made of.
+/// Values with the names and texts that customizations consist of.
 fn values() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         Just(""),
@@ -74,7 +74,7 @@ fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Customizations with anything in places where it may be good.
+/// Customizations with arbitrary values in some fields.
 fn objects() -> impl Strategy<Value = Value> {
     let rules = || {
         let field = (0..Operation::ALL.len()).prop_map(|index| {
@@ -104,7 +104,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn anything_is_used_or_told_and_answers_or_fails(list in vec(objects(), 1..4), mut asked in values()) {
+    fn any_customization_is_used_or_reported(list in vec(objects(), 1..4), mut asked in values()) {
         if let Some(fields) = asked.as_object_mut() {
             fields.insert("apiVersion".into(), "v1".into());
             fields.insert("kind".into(), "Pod".into());
@@ -121,7 +121,7 @@ proptest! {
             match state {
                 CustomizationState::Used => {}
                 CustomizationState::Unusable(problems) => prop_assert!(!problems.is_empty(), "{object}"),
-                CustomizationState::Kept(_) => prop_assert!(false, "there was nothing before"),
+                CustomizationState::Kept(_) => prop_assert!(false, "no interpreter without a customization"),
             }
         }
         for question in [

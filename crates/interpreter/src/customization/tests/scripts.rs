@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{customization, interpretation, told};
+use super::{customization, interpretation, messages};
 use crate::{
     Operation, ResourceInterpreter,
     customization::{CustomizationRules, Customizations, admit},
@@ -21,11 +21,11 @@ fn script(operation: Operation, script: &str) -> Value {
 }
 
 fn problems(operation: Operation, written: &str) -> Vec<String> {
-    admit(&script(operation, written), None, &[]).map_or_else(told, |()| Vec::new())
+    admit(&script(operation, written), None, &[]).map_or_else(messages, |()| Vec::new())
 }
 
 #[test]
-fn scripts_that_can_answer_are_taken() {
+fn useful_scripts_are_accepted() {
     for (operation, written) in [
         (
             Operation::Retain,
@@ -55,7 +55,7 @@ fn scripts_that_can_answer_are_taken() {
             Operation::AggregateStatus,
             "function AggregateStatus(obj, items) for i = 1, #items do obj.status = items[i].status end return obj end",
         ),
-        // Karmada's own example, which returns nothing for what is not healthy.
+        // Karmada's own example, which returns nothing for an unhealthy object.
         (
             Operation::InterpretHealth,
             "function InterpretHealth(obj) if obj.status.readyReplicas == obj.spec.replicas then return true end end",
@@ -64,7 +64,7 @@ fn scripts_that_can_answer_are_taken() {
             Operation::InterpretDependency,
             "local kube = require('kube') function GetDependencies(obj) return kube.getPodDependencies(obj.spec.template, 'n') end",
         ),
-        // What is missing in the samples speaks against no script.
+        // Missing fields in the samples do not reject a script.
         (
             Operation::InterpretHealth,
             "function InterpretHealth(obj) return obj.status.deeply.nested.field == 1 end",
@@ -83,7 +83,7 @@ fn scripts_that_can_answer_are_taken() {
 }
 
 #[test]
-fn scripts_that_cannot_answer_are_refused() {
+fn useless_scripts_are_rejected() {
     for (operation, written, expected) in [
         (
             Operation::InterpretHealth,
@@ -142,7 +142,7 @@ fn scripts_that_cannot_answer_are_refused() {
         "statusReflection": {"luaScript": "b = 1"},
         "retention": {"fields": ["["]},
     });
-    let problems = told(admit(&customization("a", "v1", "", several), None, &[]).unwrap_err());
+    let problems = messages(admit(&customization("a", "v1", "", several), None, &[]).unwrap_err());
     let fields: Vec<_> = problems
         .iter()
         .map(|problem| problem.split(": ").next().unwrap())
@@ -159,13 +159,13 @@ fn scripts_that_cannot_answer_are_refused() {
     let both = json!({"healthInterpretation": {"luaScript": "function InterpretHealth() return true end", "condition": {"type": "A"}}});
     let problems = admit(&customization("a", "v1", "A", both), None, &[]).unwrap_err();
     assert_eq!(
-        told(problems),
-        ["spec.customizations.healthInterpretation: must have one of luaScript and what is declared"]
+        messages(problems),
+        ["spec.customizations.healthInterpretation: must not have both luaScript and declarative fields"]
     );
 }
 
 #[tokio::test]
-async fn a_script_gets_what_the_fields_have_made_of_the_desired_object() {
+async fn a_script_runs_after_the_retained_fields() {
     let customizations = Arc::new(Customizations::default());
     let retention = json!({"retention": {
         "fields": [".spec.replicas"],
@@ -179,7 +179,7 @@ async fn a_script_gets_what_the_fields_have_made_of_the_desired_object() {
 }
 
 #[tokio::test]
-async fn dependency_scripts_are_united_with_what_is_declared() {
+async fn dependency_scripts_are_united_with_declared_references() {
     let customizations = Arc::new(Customizations::default());
     let scripted = |name: &str| {
         let script = format!(
@@ -209,7 +209,7 @@ async fn dependency_scripts_are_united_with_what_is_declared() {
 }
 
 #[tokio::test]
-async fn the_first_script_by_name_answers_and_its_failure_is_told() {
+async fn the_first_script_by_name_answers_even_if_it_fails() {
     let customizations = Arc::new(Customizations::default());
     let health = |script: &str| json!({"healthInterpretation": {"luaScript": script}});
     customizations.replace(&[

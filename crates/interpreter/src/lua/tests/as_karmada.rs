@@ -1,11 +1,11 @@
-//! Where scripts of Karmada count on what C does otherwise.
+//! Behaviour of Karmada's Lua that differs from C, on which scripts rely.
 
 use serde_json::json;
 
 use super::{failed, returned};
 
 #[test]
-fn numbers_are_written_as_karmada_writes_them() {
+fn numbers_are_formatted_as_in_karmada() {
     for (body, expected) in [
         ("return tostring(1e15)", json!("1000000000000000")),
         ("return tostring(-2 ^ 53)", json!("-9007199254740992")),
@@ -20,7 +20,7 @@ fn numbers_are_written_as_karmada_writes_them() {
             "return table.concat({1e15, 0.1, 1e100}, ' ')",
             json!("1000000000000000 0.1 1e+100"),
         ),
-        // As C does: nothing else comes between.
+        // As in C.
         ("return 1e15 .. ''", json!("1e+15")),
     ] {
         assert_eq!(returned(body), Ok(expected), "{body}");
@@ -28,7 +28,7 @@ fn numbers_are_written_as_karmada_writes_them() {
 }
 
 #[test]
-fn a_format_makes_a_text_of_any_value() {
+fn a_format_accepts_any_value() {
     for (body, expected) in [
         (
             "return string.format('%s, %s and %s', nil, true, 'x')",
@@ -49,7 +49,7 @@ fn a_format_makes_a_text_of_any_value() {
 }
 
 #[test]
-fn a_text_is_no_number_that_nobody_can_write() {
+fn infinite_numbers_are_not_parsed() {
     for text in ["inf", "-inf", "nan", "1e400"] {
         assert_eq!(
             returned(&format!("return tonumber('{text}') == nil")),
@@ -81,7 +81,7 @@ fn libraries_can_be_required() {
 }
 
 #[test]
-fn each_byte_that_is_no_text_is_marked() {
+fn invalid_utf_8_is_replaced() {
     for (body, expected) in [
         ("return ('€'):sub(1, 2) .. 'x'", json!("\u{fffd}\u{fffd}x")),
         ("return 'a\\255\\195'", json!("a\u{fffd}\u{fffd}")),

@@ -1,4 +1,4 @@
-//! Scripts that know how Lua, its library in C and mlua are made.
+//! Attacks with knowledge of the implementation of Lua, its C library and mlua.
 
 use std::time::{Duration, Instant};
 
@@ -17,19 +17,19 @@ fn health(body: &str, limits: &LuaLimits) -> Result<Answer, LuaError> {
 }
 
 #[test]
-fn what_c_would_not_let_be_ended_is_ended() {
+fn long_running_c_functions_are_interrupted() {
     for body in [
         // Two billion indexes.
         "table.insert({}, -2^31, 1)",
         "table.insert({}, -1 / 0, 1)",
         "local t = {} for i = 1, 1000 do t[i] = i end while true do table.insert(t, 1, 0) table.remove(t, 1) end",
-        // An order that is none, and the worst for a sort that divides.
+        // An inconsistent order, and the worst case of quicksort.
         "local t = {} for i = 1, 5000 do t[i] = i end while true do table.sort(t, function() return true end) end",
         "local t = {} for i = 1, 20000 do t[i] = i % 2 == 0 and i or -i end while true do table.sort(t) end",
         "local t = {} for i = 1, 5000 do t[i] = 0.5 end while true do table.concat(t) end",
-        // A set that is long for each byte that it is compared with.
+        // A long set that is compared with each byte.
         "local s, t = 'b', 'a' for i = 1, 17 do s, t = s .. s, t .. t end t:find('[' .. s .. ']')",
-        // Steps that no multiple of anything hits.
+        // A number of steps that is not a multiple of the check interval.
         "local s = 'a' for i = 1, 17 do s = s .. s end s:find('(.-)%1%1b')",
     ] {
         let answer = health(body, &LIMITS);
@@ -41,7 +41,7 @@ fn what_c_would_not_let_be_ended_is_ended() {
 }
 
 #[test]
-fn what_one_instruction_may_take_is_looked_at_often() {
+fn slow_instructions_are_checked_often() {
     let limits = LuaLimits {
         instructions: u64::MAX,
         time: Duration::from_millis(300),
@@ -49,7 +49,7 @@ fn what_one_instruction_may_take_is_looked_at_often() {
     };
     let product = "s".to_owned() + &"*s".repeat(80);
     for body in [
-        // Four megabytes of digits for each.
+        // Four megabytes of digits for each operand.
         format!("local s = '1' for i = 1, 22 do s = s .. s end while true do local x = {product} end"),
         "local s = 'x' for i = 1, 21 do s = s .. s end local a, b = s .. '1', s .. '2' while true do local x = a < b end".to_owned(),
     ] {
@@ -104,7 +104,7 @@ fn a_limit_cannot_be_caught() {
 }
 
 #[test]
-fn what_is_small_in_lua_and_large_in_json_is_refused() {
+fn results_that_are_large_as_json_are_rejected() {
     let shared = "local s = 'x' for i = 1, 19 do s = s .. s end local t = {} for i = 1, 400 do t[i] = s end";
     assert_eq!(
         failed(&format!("{shared} return t")),
@@ -128,7 +128,7 @@ fn what_is_small_in_lua_and_large_in_json_is_refused() {
 }
 
 #[test]
-fn garbage_is_not_what_a_script_needs() {
+fn garbage_does_not_count_as_used_memory() {
     let body = "local live = {}
         for i = 1, 6 do local s = 'x' for j = 1, 20 do s = s .. s end live[i] = s .. i end
         local length = 0
@@ -138,7 +138,7 @@ fn garbage_is_not_what_a_script_needs() {
 }
 
 #[test]
-fn nothing_leads_from_one_call_to_the_next() {
+fn calls_share_no_state() {
     let script = "
         function ReflectStatus(obj)
           local seen = {
@@ -168,7 +168,7 @@ fn nothing_leads_from_one_call_to_the_next() {
 }
 
 #[test]
-fn a_script_that_does_not_get_to_its_functions_is_ended() {
+fn an_endless_top_level_is_interrupted() {
     let program = LuaProgram::compile("test", "\n\nwhile true do end").unwrap();
     let error = program
         .interpret(Question::Health { object: &json!({}) }, &LIMITS)
@@ -185,7 +185,7 @@ fn a_script_that_does_not_get_to_its_functions_is_ended() {
 }
 
 #[test]
-fn limits_may_be_as_wide_as_can_be() {
+fn limits_may_be_at_their_maximum() {
     let limits = LuaLimits {
         time: Duration::MAX,
         instructions: u64::MAX,

@@ -1,4 +1,4 @@
-//! What scripts have done outside of Lua, where nobody counts instructions and memory.
+//! Work outside of Lua, where instructions and memory are not counted by the state.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use crate::{
     lua::{LuaError, LuaLimits, LuaProgram},
 };
 
-/// A text of `2^power` bytes.
+/// Lua source of a text of `2^power` bytes.
 fn long(power: u32) -> String {
     format!("local long = 'x' for i = 1, {power} do long = long .. long end")
 }
 
 #[test]
-fn a_long_name_with_many_empty_fields_is_looked_up_soon() {
+fn empty_fields_below_a_long_name_are_fast() {
     let script = format!(
         "function Retain(desired)
           {}
@@ -49,7 +49,7 @@ fn a_long_name_with_many_empty_fields_is_looked_up_soon() {
 }
 
 #[test]
-fn an_error_is_no_longer_than_people_read() {
+fn error_messages_are_shortened() {
     let long = long(21);
     for body in [
         "error(long)",
@@ -79,7 +79,7 @@ fn an_error_is_no_longer_than_people_read() {
 }
 
 #[test]
-fn the_library_copies_no_more_than_it_is_given() {
+fn the_kube_library_has_limits_on_length() {
     let volumes = "local volumes = {} for i = 1, 5000 do volumes[i] = {secret = {secretName = 's' .. i}} end
         local function named(namespace) return require('kube').getPodDependencies({spec = {volumes = volumes}}, namespace) end";
     assert_eq!(
@@ -127,7 +127,7 @@ fn the_library_copies_no_more_than_it_is_given() {
 }
 
 #[test]
-fn what_a_set_takes_counts_where_the_text_ends_too() {
+fn sets_count_as_steps_at_the_end_of_the_text() {
     let body = format!(
         "{} return ('aa'):find('a?' .. long:sub(1, 0) .. many .. '[' .. long .. ']')",
         long(19)
@@ -141,7 +141,7 @@ fn what_a_set_takes_counts_where_the_text_ends_too() {
 }
 
 #[test]
-fn no_error_names_what_is_not_the_script() {
+fn errors_only_have_positions_in_the_script() {
     assert_eq!(
         failed("table.insert({}, 0/0, 1)"),
         "test:1: bad argument #2 to 'insert' (not a number)"

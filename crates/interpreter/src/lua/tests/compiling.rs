@@ -1,9 +1,9 @@
-//! Scripts that are hostile to the compiler, which nothing can interrupt.
+//! Scripts that attack the compiler, which cannot be interrupted.
 
 use crate::lua::{LuaError, LuaProgram};
 
 #[test]
-fn what_is_compiled_already_is_refused() {
+fn bytecode_is_rejected() {
     for script in ["\u{1b}Lua", "\u{1b}LuaQ\0\u{1}\u{4}\u{8}\u{4}\u{8}\0"] {
         let error = LuaProgram::compile("test", script).unwrap_err();
         assert_eq!(
@@ -14,7 +14,7 @@ fn what_is_compiled_already_is_refused() {
 }
 
 #[test]
-fn what_takes_the_compiler_long_is_refused_before() {
+fn scripts_that_compile_slowly_are_rejected() {
     let longest = 64 << 10;
     for (script, expected) in [
         (
@@ -39,10 +39,10 @@ fn what_takes_the_compiler_long_is_refused_before() {
 }
 
 #[test]
-fn what_is_no_more_than_that_is_compiled() {
+fn scripts_at_the_limits_compile_fast() {
     let longest = 64 << 10;
     let level = format!("local {} return function() ", vec!["a"; 190].join(","));
-    // Each name that is not found is looked for among all of all levels.
+    // Each unresolved name is searched in all enclosing functions.
     let named = |levels: usize| {
         let names = "z=z ".repeat((longest - levels * (level.len() + 4)) / 4);
         format!("{}{names}{}", level.repeat(levels), "end ".repeat(levels))

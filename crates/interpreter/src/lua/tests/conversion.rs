@@ -1,4 +1,4 @@
-//! JSON to Lua and back.
+//! Conversion between JSON and Lua.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::{LIMITS, failed, returned};
 use crate::{Answer, Question, lua::LuaProgram};
 
-/// What `Retain` makes of two objects.
-fn kept(script: &str, desired: Value, observed: Value) -> Value {
+/// Runs `Retain` with two objects.
+fn retain(script: &str, desired: Value, observed: Value) -> Value {
     let program = LuaProgram::compile("test", script).unwrap();
     let question = Question::Retain {
         desired: &desired,
@@ -22,16 +22,16 @@ fn kept(script: &str, desired: Value, observed: Value) -> Value {
 const UNCHANGED: &str = "function Retain(desired, observed) return desired end";
 
 #[test]
-fn what_was_empty_comes_back_as_it_was() {
+fn empty_values_round_trip() {
     let desired = json!({"kind": "x", "spec": {"a": {}, "b": [], "c": [{"d": {}, "e": []}], "n": null, "l": [1, null, 2]}});
     assert_eq!(
-        kept(UNCHANGED, desired, json!({})),
+        retain(UNCHANGED, desired, json!({})),
         json!({"kind": "x", "spec": {"a": {}, "b": [], "c": [{"d": {}, "e": []}], "l": [1, 2]}})
     );
     let from_observed =
         "function Retain(desired, observed) desired.spec = observed.spec desired.new = {} return desired end";
     assert_eq!(
-        kept(
+        retain(
             from_observed,
             json!({"kind": "x"}),
             json!({"spec": {"affinity": {}}})
@@ -41,35 +41,35 @@ fn what_was_empty_comes_back_as_it_was() {
 }
 
 #[test]
-fn numbers_are_whole_where_they_are() {
+fn integers_round_trip() {
     let desired = json!({"kind": "x", "a": 1, "b": 1.5, "c": -3, "d": 1e3, "e": 9_007_199_254_740_992_i64});
     assert_eq!(
-        kept(UNCHANGED, desired, json!({})),
+        retain(UNCHANGED, desired, json!({})),
         json!({"kind": "x", "a": 1, "b": 1.5, "c": -3, "d": 1000, "e": 9_007_199_254_740_992_i64})
     );
-    // Beyond they are as near as floats are; those of 64 bits are integers still, or no server would read them.
+    // Larger integers are rounded to floats, but within 64 bits they remain integers, as API servers require.
     let large =
         json!({"kind": "x", "a": 1_234_567_890_123_456_789_i64, "b": i64::MIN, "c": i64::MAX, "d": 1e300});
     assert_eq!(
-        kept(UNCHANGED, large, json!({})),
+        retain(UNCHANGED, large, json!({})),
         json!({"kind": "x", "a": 1_234_567_890_123_456_768_i64, "b": i64::MIN, "c": 9_223_372_036_854_775_808.0, "d": 1e300})
     );
 }
 
 #[test]
-fn a_table_may_be_there_twice_but_not_within_itself() {
+fn a_table_may_be_shared_but_not_cyclic() {
     assert_eq!(
         returned("local t = {a = 1} return {x = t, y = t}"),
         Ok(json!({"x": {"a": 1}, "y": {"a": 1}}))
     );
     assert_eq!(
         failed("local t = {} t.self = {t} return t"),
-        "the result of ReflectStatus: value.self[1]: a table is within itself"
+        "the result of ReflectStatus: value.self[1]: a table contains itself"
     );
 }
 
 #[test]
-fn what_is_not_json_is_refused_with_its_field() {
+fn values_that_are_not_json_are_rejected() {
     for (body, expected) in [
         (
             "return {[1] = 'a', b = 'c'}",
@@ -111,13 +111,14 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether no path leads to an empty object in one place and to an empty list in another, which nobody can tell apart.
+/// Reports whether no path has an empty object in one place and an empty list in another, which cannot be
+/// distinguished.
 fn is_unambiguous(value: &Value) -> bool {
     let text = value.to_string();
     !(text.contains("{}") && text.contains("[]"))
 }
 
-/// Without empty items of lists, which are as their siblings are.
+/// Reports whether a list has an empty item; it becomes what its siblings are.
 fn has_empty_item(value: &Value) -> bool {
     match value {
         Value::Array(items) => items
@@ -130,9 +131,9 @@ fn has_empty_item(value: &Value) -> bool {
 
 proptest! {
     #[test]
-    fn what_is_not_touched_comes_back(spec in json_value()) {
+    fn unchanged_values_round_trip(spec in json_value()) {
         prop_assume!(is_unambiguous(&spec) && !has_empty_item(&spec));
         let desired = json!({"kind": "x", "spec": spec});
-        prop_assert_eq!(kept(UNCHANGED, desired.clone(), json!({})), desired);
+        prop_assert_eq!(retain(UNCHANGED, desired.clone(), json!({})), desired);
     }
 }

@@ -1,4 +1,4 @@
-//! Scripts that take what they can.
+//! Scripts that use excessive resources.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ use crate::{
 
 const QUESTION: &str = "function InterpretHealth(obj) if obj.hostile then HOSTILE end return true end";
 
-/// Runs a script that is hostile to one object and not to the next, which must be answered as if nothing had been.
-fn tried(body: &str, limits: &LuaLimits) -> Result<Answer, LuaError> {
+/// Runs a script that is hostile for one object and not for the next, which must be answered normally.
+fn run_hostile(body: &str, limits: &LuaLimits) -> Result<Answer, LuaError> {
     let program = LuaProgram::compile("test", &QUESTION.replace("HOSTILE", body)).unwrap();
     let (bad, good) = (json!({"hostile": true}), json!({"hostile": false}));
     let answer = program.interpret(Question::Health { object: &bad }, limits);
@@ -26,19 +26,19 @@ fn tried(body: &str, limits: &LuaLimits) -> Result<Answer, LuaError> {
     answer
 }
 
-/// The same of what does not succeed.
-fn hostile(body: &str, limits: &LuaLimits) -> LuaError {
-    tried(body, limits).unwrap_err()
+/// Returns the error of a hostile script.
+fn hostile_error(body: &str, limits: &LuaLimits) -> LuaError {
+    run_hostile(body, limits).unwrap_err()
 }
 
 #[test]
-fn what_does_not_end_is_ended() {
+fn endless_scripts_are_interrupted() {
     for body in [
         "while true do end",
         "repeat until false",
         "for i = 1, 1e300 do end",
         "local function f() return f() end f()",
-        // The limit cannot be caught.
+        // A limit cannot be caught.
         "while true do pcall(function() while true do end end) end",
         "pcall(function() while true do pcall(function() while true do end end) end end) while true do end",
         "local function f() pcall(f) f() end f()",
@@ -53,7 +53,7 @@ fn what_does_not_end_is_ended() {
         "local s = 'a' for i = 1, 14 do s = s .. s end for _ in string.gmatch(s, '.-b') do end",
         "while true do pcall(string.match, 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', '.-.-.-.-.-.-.-.-.-b') end",
     ] {
-        let failed = hostile(body, &LIMITS);
+        let failed = hostile_error(body, &LIMITS);
         assert!(
             matches!(failed, LuaError::TooMuch { .. } | LuaError::TooSlow { .. }),
             "{body}: {failed}"
@@ -62,7 +62,7 @@ fn what_does_not_end_is_ended() {
 }
 
 #[test]
-fn time_is_limited_as_well() {
+fn time_is_limited() {
     let limits = LuaLimits {
         time: Duration::from_millis(50),
         instructions: u64::MAX,
@@ -77,7 +77,7 @@ fn time_is_limited_as_well() {
         "local s = '0' for i = 1, 20 do s = s .. s end while true do tonumber(s) tonumber(s, 2) end",
     ] {
         let started = Instant::now();
-        let failed = hostile(body, &limits);
+        let failed = hostile_error(body, &limits);
         assert!(matches!(failed, LuaError::TooSlow { .. }), "{body}: {failed}");
         assert!(started.elapsed() < Duration::from_secs(10), "{body}");
     }
@@ -92,13 +92,13 @@ fn memory_is_limited() {
         "local t = {} for i = 1, 200 do t[i] = ('x'):upper() end local s = table.concat(t) while true do s = s .. s .. s end",
         "local s = 'x' for i = 1, 19 do s = s .. s end local t = {} local i = 0 while true do i = i + 1 t[i] = s .. i end",
     ] {
-        let failed = hostile(body, &LIMITS);
+        let failed = hostile_error(body, &LIMITS);
         assert!(matches!(failed, LuaError::OutOfMemory(_)), "{body}: {failed}");
     }
 }
 
 #[test]
-fn what_is_too_deep_or_too_long_is_an_error() {
+fn too_deep_or_long_values_are_errors() {
     for (body, expected) in [
         ("local function f() return 1 + f() end f()", "stack overflow"),
         ("return string.rep('x', 1e9)", "string.rep is not available"),
@@ -124,13 +124,13 @@ fn what_is_too_deep_or_too_long_is_an_error() {
             "setmetatable is not available",
         ),
     ] {
-        let failed = hostile(body, &LIMITS).to_string();
+        let failed = hostile_error(body, &LIMITS).to_string();
         assert!(failed.contains(expected), "{body}: {failed}");
     }
 }
 
 #[test]
-fn whatever_is_tried_ends_and_leaves_nothing() {
+fn hostile_scripts_end_without_side_effects() {
     for body in [
         "for i = 1, 1e6 do obj['key' .. i] = i end",
         "for i = 1, 1e6 do obj[i] = i end for i = 1, 1e6 do obj[i] = nil end while true do next(obj) end",
@@ -170,7 +170,7 @@ fn whatever_is_tried_ends_and_leaves_nothing() {
         "return InterpretHealth(obj)",
     ] {
         let started = Instant::now();
-        let answer = tried(body, &LIMITS);
+        let answer = run_hostile(body, &LIMITS);
         assert!(
             started.elapsed() < LIMITS.time + Duration::from_secs(5),
             "{body}: {:?}",
@@ -195,7 +195,7 @@ fn results_are_bounded() {
 }
 
 #[test]
-fn nothing_stays_of_a_call() {
+fn globals_do_not_persist() {
     let script = "
         counter = (counter or 0) + 1
         function ReflectStatus(obj)
@@ -219,7 +219,7 @@ fn nothing_stays_of_a_call() {
 }
 
 #[test]
-fn arguments_count_as_well() {
+fn arguments_count_as_memory() {
     let program = LuaProgram::compile("test", "function InterpretHealth(obj) return true end").unwrap();
     let list: Vec<_> = (0..20_000).map(|number| format!("{number:01000}")).collect();
     let large = json!({ "list": list });

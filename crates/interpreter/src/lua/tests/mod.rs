@@ -1,4 +1,4 @@
-//! Scripts, as people write them and as nobody should.
+//! Valid and hostile scripts.
 
 mod as_karmada;
 mod attacks;
@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use super::{LuaError, LuaLimits, LuaProgram};
 use crate::{Answer, Question};
 
-/// Few enough that a test is quick also where nothing is optimised, and time enough where everything else runs beside it.
+/// Low limits on instructions, so that unoptimized tests are fast, and enough time for busy machines.
 const LIMITS: LuaLimits = LuaLimits {
     time: std::time::Duration::from_secs(10),
     instructions: 2_000_000,
     memory: 16 << 20,
 };
 
-/// What `InterpretStatus` makes of a function body that returns a value.
+/// Runs a function body and returns its result.
 fn returned(body: &str) -> Result<Value, LuaError> {
     let script = format!("function ReflectStatus(obj) return {{ value = (function() {body} end)() }} end");
     let program = LuaProgram::compile("test", &script)?;

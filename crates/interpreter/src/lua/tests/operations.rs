@@ -1,4 +1,4 @@
-//! Each operation: what its function is called with, and what it may return.
+//! Arguments and results of each operation's function.
 
 use serde_json::{Value, json};
 
@@ -9,28 +9,28 @@ use crate::{
     question::AggregatedStatusItem,
 };
 
-fn asked(script: &str, question: Question<'_>) -> Result<Answer, LuaError> {
+fn interpret(script: &str, question: Question<'_>) -> Result<Answer, LuaError> {
     LuaProgram::compile("test", script)?.interpret(question, &LIMITS)
 }
 
-fn said(script: &str, question: Question<'_>) -> String {
-    asked(script, question).unwrap_err().to_string()
+fn error(script: &str, question: Question<'_>) -> String {
+    interpret(script, question).unwrap_err().to_string()
 }
 
 #[test]
-fn replicas_are_a_number_and_what_each_needs() {
+fn replicas_are_a_number_and_requirements() {
     let object = json!({"spec": {"replicas": 3.7}});
     let question = Question::Replica { object: &object };
-    let replicas = |body: &str| asked(&format!("function GetReplicas(obj) {body} end"), question);
-    let of = |replicas| Answer::Replica {
+    let replicas = |body: &str| interpret(&format!("function GetReplicas(obj) {body} end"), question);
+    let answer = |replicas| Answer::Replica {
         replicas,
         requirements: None,
     };
-    assert_eq!(replicas("return obj.spec.replicas"), Ok(of(3)));
-    assert_eq!(replicas("return 2, nil"), Ok(of(2)));
+    assert_eq!(replicas("return obj.spec.replicas"), Ok(answer(3)));
+    assert_eq!(replicas("return 2, nil"), Ok(answer(2)));
     assert_eq!(
         replicas("local t = {} for i = 1, 1000 do t[i] = 7 end t[2] = nil return unpack(t, 1, 1000)"),
-        Ok(of(7))
+        Ok(answer(7))
     );
     let needed = replicas("return 2, {resourceRequest = {cpu = '1000m', memory = 1024}, nodeClaim = {tolerations = {}}, namespace = 'n'}").unwrap();
     let Answer::Replica {
@@ -53,11 +53,11 @@ fn replicas_are_a_number_and_what_each_needs() {
         ),
         (
             "return 1e10",
-            "the result of GetReplicas: the number of replicas is not one of 32 bits",
+            "the result of GetReplicas: the number of replicas does not fit into 32 bits",
         ),
         (
             "return 0/0",
-            "the result of GetReplicas: the number of replicas is not one of 32 bits",
+            "the result of GetReplicas: the number of replicas does not fit into 32 bits",
         ),
     ] {
         assert_eq!(replicas(body).unwrap_err().to_string(), expected);
@@ -72,18 +72,18 @@ fn replicas_are_a_number_and_what_each_needs() {
 }
 
 #[test]
-fn components_are_a_list_or_nothing() {
+fn components_are_a_list_or_nil() {
     let question = Question::Component { object: &json!({}) };
     let script = |body: &str| format!("function GetComponents(obj) {body} end");
     assert_eq!(
-        asked(&script("return nil"), question),
+        interpret(&script("return nil"), question),
         Ok(Answer::Component(vec![]))
     );
     assert_eq!(
-        asked(&script("return {}"), question),
+        interpret(&script("return {}"), question),
         Ok(Answer::Component(vec![]))
     );
-    let Ok(Answer::Component(components)) = asked(
+    let Ok(Answer::Component(components)) = interpret(
         &script("return {{name = 'a', replicas = 2, replicaRequirements = {resourceRequest = {cpu = 2}}}}"),
         question,
     ) else {
@@ -94,14 +94,14 @@ fn components_are_a_list_or_nothing() {
         json!([{"name": "a", "replicas": 2, "replicaRequirements": {"resourceRequest": {"cpu": "2"}}}])
     );
     assert_eq!(
-        said(&script("return 1"), question),
+        error(&script("return 1"), question),
         "GetComponents returned number, expected a table"
     );
-    assert!(said(&script("return {{name = 'a', replicas = 'x'}}"), question).contains("[0].replicas"));
+    assert!(error(&script("return {{name = 'a', replicas = 'x'}}"), question).contains("[0].replicas"));
 }
 
 #[test]
-fn objects_have_a_kind() {
+fn returned_objects_need_a_kind() {
     let object = json!({"kind": "x", "spec": {"replicas": 1, "empty": {}}});
     let question = Question::ReviseReplica {
         object: &object,
@@ -109,23 +109,23 @@ fn objects_have_a_kind() {
     };
     let script = |body: &str| format!("function ReviseReplica(obj, replica) {body} end");
     assert_eq!(
-        asked(&script("obj.spec.replicas = replica return obj"), question),
+        interpret(&script("obj.spec.replicas = replica return obj"), question),
         Ok(Answer::Object(
             json!({"kind": "x", "spec": {"replicas": 5, "empty": {}}})
         ))
     );
     assert_eq!(
-        said(&script("return nil"), question),
+        error(&script("return nil"), question),
         "ReviseReplica returned nil, expected a table"
     );
     assert_eq!(
-        said(&script("return {}"), question),
+        error(&script("return {}"), question),
         "the result of ReviseReplica: kind: is missing"
     );
 }
 
 #[test]
-fn status_items_are_nil_where_nobody_has_any() {
+fn missing_status_items_are_nil() {
     let object = json!({"kind": "x"});
     let script = "function AggregateStatus(obj, items) obj.status = {items = items == nil and 'nil' or #items, first = items and items[1]} return obj end";
     let item = AggregatedStatusItem {
@@ -147,7 +147,7 @@ fn status_items_are_nil_where_nobody_has_any() {
             items,
         };
         assert_eq!(
-            asked(script, question),
+            interpret(script, question),
             Ok(Answer::Object(json!({"kind": "x", "status": expected})))
         );
     }
@@ -158,45 +158,45 @@ fn status_and_health_are_never_nil() {
     let object = json!({"status": {"ready": 1}});
     let status = Question::Status { object: &object };
     assert_eq!(
-        asked("function ReflectStatus(obj) return obj.status end", status),
+        interpret("function ReflectStatus(obj) return obj.status end", status),
         Ok(Answer::Status(Some(json!({"ready": 1}))))
     );
     assert_eq!(
-        asked("function ReflectStatus(obj) return {} end", status),
+        interpret("function ReflectStatus(obj) return {} end", status),
         Ok(Answer::Status(Some(json!({}))))
     );
     assert_eq!(
-        said("function ReflectStatus(obj) end", status),
+        error("function ReflectStatus(obj) end", status),
         "ReflectStatus returned nil, expected a table"
     );
     let health = Question::Health { object: &object };
     assert_eq!(
-        asked(
+        interpret(
             "function InterpretHealth(obj) return obj.status.ready == 1 end",
             health
         ),
         Ok(Answer::Health(true))
     );
     assert_eq!(
-        said("function InterpretHealth(obj) end", health),
+        error("function InterpretHealth(obj) end", health),
         "InterpretHealth returned nil, expected a boolean"
     );
     assert_eq!(
-        said("function Other() end", health),
+        error("function Other() end", health),
         "not found function InterpretHealth"
     );
 }
 
 #[test]
-fn dependencies_name_what_they_mean() {
+fn dependencies_are_validated() {
     let question = Question::Dependency { object: &json!({}) };
     let script = |body: &str| format!("function GetDependencies(obj) {body} end");
     assert_eq!(
-        asked(&script("return {}"), question),
+        interpret(&script("return {}"), question),
         Ok(Answer::Dependency(vec![]))
     );
     let selected = "return {{apiVersion = 'v1', kind = 'Pod', namespace = 'n', labelSelector = {matchLabels = {a = 'b'}}}}";
-    assert!(asked(&script(selected), question).is_ok());
+    assert!(interpret(&script(selected), question).is_ok());
     for (body, expected) in [
         ("return nil", "GetDependencies returned nil, expected a table"),
         (
@@ -212,12 +212,12 @@ fn dependencies_name_what_they_mean() {
             "the result of GetDependencies: [1]: name or labelSelector: is missing",
         ),
     ] {
-        assert_eq!(said(&script(body), question), expected);
+        assert_eq!(error(&script(body), question), expected);
     }
 }
 
 #[test]
-fn a_retention_may_be_the_body_only() {
+fn a_retention_may_be_only_a_function_body() {
     let (desired, observed) = (json!({"kind": "x"}), json!({"spec": 1}));
     let question = Question::Retain {
         desired: &desired,
@@ -238,7 +238,7 @@ fn a_retention_may_be_the_body_only() {
 }
 
 #[test]
-fn each_line_is_told() {
+fn every_line_is_traced() {
     let script = "function InterpretHealth(obj)\n  local ready = obj.ready\n  return ready == 1\nend";
     let program = LuaProgram::compile("test", script).unwrap();
     let object: Value = json!({"ready": 1});
@@ -256,7 +256,7 @@ fn each_line_is_told() {
 }
 
 #[test]
-fn a_long_name_is_said_whole() {
+fn errors_have_the_full_name_of_the_script() {
     let name = "ResourceInterpreterCustomization of a kind whose name is longer than sixty bytes";
     let program = LuaProgram::compile(name, "function InterpretHealth(obj) error('x') end").unwrap();
     let question = Question::Health { object: &json!({}) };

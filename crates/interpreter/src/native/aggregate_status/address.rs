@@ -1,4 +1,4 @@
-//! Addresses of load balancers: those of all clusters.
+//! Aggregates addresses of load balancers.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use super::{AggregateStatusError, Aggregation, Status};
 
-/// Only load balancers have addresses of their own in each cluster.
-pub(super) fn of_service(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError> {
+/// Only load balancers have different addresses in each cluster.
+pub(super) fn service_status(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError> {
     match aggregation.object.text("spec.type")? {
-        Some("LoadBalancer") => of_load_balancer(aggregation).map(Some),
+        Some("LoadBalancer") => load_balancer_status(aggregation).map(Some),
         _ => Ok(None),
     }
 }
 
-/// Each address once, with the ports of all clusters that have it, in the order of addresses and names.
-pub(super) fn of_load_balancer(aggregation: &Aggregation<'_>) -> Result<Status, AggregateStatusError> {
+/// Each address once, with the ports of all clusters, sorted by address and name.
+pub(super) fn load_balancer_status(aggregation: &Aggregation<'_>) -> Result<Status, AggregateStatusError> {
     let mut ports_by_address: BTreeMap<[Option<&str>; 3], Vec<&Value>> = BTreeMap::new();
     for member in aggregation.collected() {
         for ingress in member.read(|status| status.items("loadBalancer.ingress"))? {

@@ -1,46 +1,46 @@
-//! Jobs, and what starts them by a clock.
+//! Aggregates the status of Jobs and CronJobs.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{AggregateStatusError, Aggregation, Status, put, put_count};
+use super::{AggregateStatusError, Aggregation, Status, set_count, set_or_remove};
 use crate::{
     fields::{FieldTypeError, Fields},
     native::counts,
 };
 
-/// When something was, and how that was written.
+/// A point in time, and its original text.
 type Moment<'a> = (Timestamp, &'a str);
 
-/// A Job that has ended never changes: nothing that its clusters say later can start it again.
+/// A finished Job never changes: a later status of a cluster cannot start it again.
 ///
-/// It has failed as soon as it has in one cluster, and is complete when it is in all.
-pub(super) fn of_job(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError> {
+/// It has failed if it failed in one cluster, and is complete if it is complete in all.
+pub(super) fn job_status(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError> {
     let job = &aggregation.object;
     if job.has_condition("Complete")? || job.has_condition("Failed")? {
         return Ok(None);
     }
     let mut status = Status::new();
     for name in counts::JOB {
-        put_count(&mut status, name, aggregation.sum(name)?);
+        set_count(&mut status, name, aggregation.sum(name)?);
     }
     let conditions = conditions(aggregation)?;
-    put(
+    set_or_remove(
         &mut status,
         "conditions",
         (!conditions.is_empty()).then_some(conditions),
     );
-    let started = of_all(aggregation, "startTime")?;
+    let started = all_moments(aggregation, "startTime")?;
     let known = job.text("status.startTime")?;
     let first = started.iter().flatten().min().map(|(_, text)| *text);
-    put(&mut status, "startTime", known.or(first));
-    let completed = of_all(aggregation, "completionTime")?;
+    set_or_remove(&mut status, "startTime", known.or(first));
+    let completed = all_moments(aggregation, "completionTime")?;
     let last = completed.iter().flatten().max().map(|(_, text)| *text);
-    put(&mut status, "completionTime", last);
+    set_or_remove(&mut status, "completionTime", last);
     Ok(Some(status))
 }
 
-pub(super) fn of_cron_job(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError> {
+pub(super) fn cron_job_status(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError> {
     let mut status = aggregation.status()?;
     let mut active: Vec<Value> = Vec::new();
     for member in aggregation.collected() {
@@ -52,18 +52,19 @@ pub(super) fn of_cron_job(aggregation: &Aggregation<'_>) -> Result<Option<Status
                 .cloned(),
         );
     }
-    put(&mut status, "active", (!active.is_empty()).then_some(active));
+    set_or_remove(&mut status, "active", (!active.is_empty()).then_some(active));
     for name in ["lastScheduleTime", "lastSuccessfulTime"] {
         let mut last = None;
         for member in aggregation.collected() {
             last = last.max(member.read(|status| moment(status, name))?);
         }
-        put(&mut status, name, last.map(|(_, text)| text));
+        set_or_remove(&mut status, name, last.map(|(_, text)| text));
     }
     Ok(Some(status))
 }
 
-/// How the Job has ended. What announces an end is said before it: the API server takes no end that was not announced.
+/// The conditions of a finished Job. The announcing condition comes first, because the API server rejects a
+/// final condition without it.
 fn conditions(aggregation: &Aggregation<'_>) -> Result<Vec<Value>, AggregateStatusError> {
     let failed = clusters_with(aggregation, "Failed")?;
     if !failed.is_empty() {
@@ -97,14 +98,14 @@ fn conditions(aggregation: &Aggregation<'_>) -> Result<Vec<Value>, AggregateStat
     Ok(conditions)
 }
 
-/// Where a condition is `True`.
+/// Returns the clusters in which a condition is `True`.
 fn clusters_with<'a>(
     aggregation: &Aggregation<'a>,
     condition_type: &str,
 ) -> Result<Vec<&'a str>, AggregateStatusError> {
     let mut clusters = Vec::new();
     for member in aggregation.collected() {
-        if member.read(|status| status.is_true_among("conditions", condition_type))? {
+        if member.read(|status| status.has_true_condition_in("conditions", condition_type))? {
             clusters.push(member.cluster);
         }
     }
@@ -123,8 +124,8 @@ fn condition(aggregation: &Aggregation<'_>, condition_type: &str, reason: &str, 
     })
 }
 
-/// When something was in each cluster; `None` as long as it was not in all.
-fn of_all<'a>(
+/// Returns a point in time of each cluster; `None` until all clusters have it.
+fn all_moments<'a>(
     aggregation: &Aggregation<'a>,
     name: &str,
 ) -> Result<Option<Vec<Moment<'a>>>, AggregateStatusError> {

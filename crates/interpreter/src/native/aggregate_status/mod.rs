@@ -1,4 +1,4 @@
-//! Objects with the status of several clusters.
+//! Aggregates the status of several clusters.
 
 mod address;
 mod job;
@@ -14,21 +14,21 @@ use crate::{
     question::AggregatedStatusItem,
 };
 
-/// Makes the status of an object of one kind; `None` where it stays as it is.
+/// Aggregates the status for one kind; `None` leaves the object unchanged.
 pub(super) type AggregationRule = fn(&Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError>;
 
-/// Why there is no status of several clusters.
+/// Why the status cannot be aggregated.
 #[derive(Debug, thiserror::Error)]
 pub enum AggregateStatusError {
-    /// A field of the object has another type.
+    /// A field of the object has the wrong type.
     #[error(transparent)]
     Object(#[from] FieldTypeError),
-    /// A field of the status in a cluster has another type.
+    /// A field of a cluster's status has the wrong type.
     #[error("cluster {cluster}: {source}")]
     Cluster {
-        /// Which cluster.
+        /// The name of the cluster.
         cluster: String,
-        /// Which field.
+        /// The type error.
         source: FieldTypeError,
     },
 }
@@ -36,11 +36,11 @@ pub enum AggregateStatusError {
 /// A status.
 pub(super) type Status = Map<String, Value>;
 
-/// What a status is made of.
+/// The input of an aggregation.
 pub(super) struct Aggregation<'a> {
     object: Fields<'a>,
     clusters: Vec<InMember<'a>>,
-    /// Whether anybody has looked for a status at all.
+    /// Whether any status was collected.
     is_collected: bool,
     now: Timestamp,
 }
@@ -48,17 +48,17 @@ pub(super) struct Aggregation<'a> {
 /// The object in one cluster.
 struct InMember<'a> {
     cluster: &'a str,
-    /// None where nobody has collected it yet.
+    /// `None` if no status was collected.
     status: Option<Fields<'a>>,
 }
 
-/// The status of an object in one cluster.
+/// The status of the object in one cluster.
 struct MemberStatus<'b, 'a> {
     cluster: &'a str,
     fields: &'b Fields<'a>,
 }
 
-/// The rule for a kind.
+/// Returns the rule for a kind.
 pub(super) fn rule(api_version: &str, kind: &str) -> Option<AggregationRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment") => |aggregation| workload(aggregation, counts::DEPLOYMENT),
@@ -70,7 +70,9 @@ pub(super) fn rule(api_version: &str, kind: &str) -> Option<AggregationRule> {
             |aggregation| aggregation.summed(counts::HORIZONTAL_POD_AUTOSCALER).map(Some)
         }
         ("v1", "Service") => address::service_status,
-        ("networking.k8s.io/v1", "Ingress") => |aggregation| address::load_balancer_status(aggregation).map(Some),
+        ("networking.k8s.io/v1", "Ingress") => {
+            |aggregation| address::load_balancer_status(aggregation).map(Some)
+        }
         ("batch/v1", "Job") => job::job_status,
         ("batch/v1", "CronJob") => job::cron_job_status,
         ("v1", "Pod") => phase::pod_status,
@@ -80,7 +82,7 @@ pub(super) fn rule(api_version: &str, kind: &str) -> Option<AggregationRule> {
     })
 }
 
-/// The object with the status that a rule makes.
+/// Applies a rule to the object.
 pub(super) fn aggregated(
     rule: AggregationRule,
     object: &Value,
@@ -95,7 +97,7 @@ pub(super) fn aggregated(
     Ok(object)
 }
 
-/// Sums, and the generation of the object as soon as all clusters have seen it.
+/// Adds numbers, and sets observedGeneration after all clusters have observed the object.
 fn workload(aggregation: &Aggregation<'_>, counts: &[&str]) -> Result<Option<Status>, AggregateStatusError> {
     let mut status = aggregation.summed(counts)?;
     let generation = count(&aggregation.object, "metadata.generation")?;
@@ -105,7 +107,7 @@ fn workload(aggregation: &Aggregation<'_>, counts: &[&str]) -> Result<Option<Sta
         is_observed &= seen.map_or(Ok(false), |seen| seen.is_observed(generation))?;
     }
     if is_observed {
-        put_count(&mut status, counts::OBSERVED_GENERATION, generation);
+        set_count(&mut status, counts::OBSERVED_GENERATION, generation);
     }
     Ok(Some(status))
 }
@@ -119,7 +121,7 @@ fn budget(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStat
             disrupted.insert(format!("{}/{pod}", member.cluster), since.clone());
         }
     }
-    put(
+    set_or_remove(
         &mut status,
         "disruptedPods",
         (!disrupted.is_empty()).then_some(disrupted),
@@ -127,16 +129,16 @@ fn budget(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStat
     Ok(Some(status))
 }
 
-/// Sets a field, or takes it out.
-fn put(status: &mut Status, name: &str, value: Option<impl Into<Value>>) {
+/// Sets or removes a field.
+fn set_or_remove(status: &mut Status, name: &str, value: Option<impl Into<Value>>) {
     match value {
         Some(value) => status.insert(name.to_owned(), value.into()),
         None => status.remove(name),
     };
 }
 
-/// Sets a number. 0 is not written where nothing was: the API server leaves it out, and the two should be equal.
-fn put_count(status: &mut Status, name: &str, count: i64) {
+/// Sets a number. A new 0 is omitted, as by the API server, so that both are equal.
+fn set_count(status: &mut Status, name: &str, count: i64) {
     if count != 0 || status.contains_key(name) {
         status.insert(name.to_owned(), count.into());
     }
@@ -152,7 +154,7 @@ impl<'a> Aggregation<'a> {
                 .status
                 .as_ref()
                 .filter(|status| !status.is_null())
-                .map(|status| Fields::below(JsonPath::from_fields("status"), status)),
+                .map(|status| Fields::at_path(JsonPath::from_fields("status"), status)),
         });
         Self {
             object: Fields::new(object),
@@ -162,21 +164,21 @@ impl<'a> Aggregation<'a> {
         }
     }
 
-    /// What was collected.
+    /// Returns the collected statuses.
     fn collected(&self) -> impl Iterator<Item = MemberStatus<'_, 'a>> {
         self.clusters.iter().filter_map(InMember::status)
     }
 
-    /// The status as it is.
+    /// Returns the current status.
     fn status(&self) -> Result<Status, FieldTypeError> {
         Ok(self.object.object("status")?.cloned().unwrap_or_default())
     }
 
-    /// The status with the sums of numbers.
+    /// Returns the status with the sums of numbers.
     fn summed(&self, counts: &[&str]) -> Result<Status, AggregateStatusError> {
         let mut status = self.status()?;
         for name in counts {
-            put_count(&mut status, name, self.sum(name)?);
+            set_count(&mut status, name, self.sum(name)?);
         }
         Ok(status)
     }
@@ -215,7 +217,8 @@ impl<'a> MemberStatus<'_, 'a> {
         })
     }
 
-    /// Whether it is about what the object is in its cluster, and that was made of the object as it is.
+    /// Reports whether the status is for the current object in its cluster, which was created from the
+    /// current generation.
     fn is_observed(&self, generation: i64) -> Result<bool, AggregateStatusError> {
         self.read(|status| {
             let observed = count(status, counts::OBSERVED_GENERATION)?;

@@ -18,7 +18,7 @@ fn reference(kind: &str, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_kind_with_pods_needs_what_its_pods_name() {
+async fn workloads_depend_on_references_of_their_pods() {
     let template = json!({"spec": {
         "serviceAccountName": "a",
         "volumes": [{"secret": {"secretName": "s"}}, {"persistentVolumeClaim": {"claimName": "data"}}],
@@ -53,7 +53,7 @@ async fn each_kind_with_pods_needs_what_its_pods_name() {
 }
 
 #[tokio::test]
-async fn a_stateful_set_makes_its_claims_itself() {
+async fn claim_templates_are_not_dependencies() {
     let claim = |name: &str| json!({"persistentVolumeClaim": {"claimName": name}});
     let object = json!({"metadata": {"namespace": "n"}, "spec": {
         "template": {"spec": {"volumes": [claim("data"), claim("shared"), {"configMap": {"name": "data"}}]}},
@@ -69,7 +69,7 @@ async fn a_stateful_set_makes_its_claims_itself() {
 }
 
 #[tokio::test]
-async fn an_ingress_needs_its_certificates() {
+async fn an_ingress_depends_on_its_certificates() {
     let tls = json!([{"secretName": "b"}, {"hosts": ["a"]}, {"secretName": ""}, {"secretName": "a"}, {"secretName": "b"}]);
     let object = json!({"metadata": {"namespace": "n"}, "spec": {"tls": tls}});
     assert_eq!(
@@ -79,7 +79,7 @@ async fn an_ingress_needs_its_certificates() {
 }
 
 #[tokio::test]
-async fn a_service_import_needs_what_is_derived_of_it() {
+async fn a_service_import_depends_on_derived_objects() {
     let object = json!({"metadata": {"name": "web", "namespace": "n"}});
     assert_eq!(
         dependencies("multicluster.x-k8s.io/v1alpha1", "ServiceImport", &object).await,
@@ -94,7 +94,7 @@ async fn a_service_import_needs_what_is_derived_of_it() {
 }
 
 #[test]
-fn a_field_of_another_type_is_named() {
+fn a_wrong_type_is_reported() {
     for (api_version, kind, object, message) in [
         (
             "apps/v1",
@@ -115,7 +115,7 @@ fn a_field_of_another_type_is_named() {
             ".spec.volumeClaimTemplates is not a list",
         ),
     ] {
-        let error = rule(api_version, kind).unwrap()(&Fields::of(&object)).unwrap_err();
+        let error = rule(api_version, kind).unwrap()(&Fields::new(&object)).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
 }

@@ -18,7 +18,7 @@ async fn health(
 }
 
 #[tokio::test]
-async fn each_kind_is_healthy_by_its_rule() {
+async fn each_kind_has_a_health_rule() {
     let of_generation = |observed: i64, spec: Value, status: Value| {
         let mut object = json!({"metadata": {"generation": 2}, "spec": spec, "status": status});
         object["status"]["observedGeneration"] = json!(observed);
@@ -241,7 +241,7 @@ async fn each_kind_is_healthy_by_its_rule() {
 }
 
 #[tokio::test]
-async fn kinds_of_others_are_healthy_by_their_condition() {
+async fn other_kinds_may_have_a_health_condition() {
     let object = |condition: Value, observed: Value| json!({"metadata": {"generation": 2}, "status": {"observedGeneration": observed, "conditions": [condition]}});
     let ready = |status: &str| json!({"type": "Ready", "status": status});
     let of_generation =
@@ -283,7 +283,7 @@ async fn kinds_of_others_are_healthy_by_their_condition() {
 }
 
 #[test]
-fn a_field_of_another_type_is_named() {
+fn a_wrong_type_is_reported() {
     for (api_version, kind, object, message) in [
         (
             "apps/v1",
@@ -310,7 +310,7 @@ fn a_field_of_another_type_is_named() {
             ".status.lastScheduleTime is not a timestamp",
         ),
     ] {
-        let error = rule(api_version, kind).unwrap()(&Fields::of(&object)).unwrap_err();
+        let error = rule(api_version, kind).unwrap()(&Fields::new(&object)).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
 }

@@ -10,12 +10,12 @@ use serde_json::json;
 use super::*;
 use crate::ResourceInterpreter;
 
-/// One that asks nobody else.
+/// A resource interpreter with only this source.
 fn resource_interpreter(interpreter: NativeInterpreter) -> ResourceInterpreter {
     ResourceInterpreter::new(vec![Arc::new(interpreter)])
 }
 
-/// The same object of a kind.
+/// Sets the kind of an object.
 fn of_kind(api_version: &str, kind: &str, object: &Value) -> Value {
     let mut object = object.clone();
     object["apiVersion"] = json!(api_version);
@@ -24,7 +24,7 @@ fn of_kind(api_version: &str, kind: &str, object: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_not_healthy_for_all_that() {
+async fn unreadable_health_is_unknown() {
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "namespace": "n"}, "spec": {"replicas": "3"},
     });

@@ -4,7 +4,7 @@ use super::{of_kind, resource_interpreter};
 use crate::{NativeInterpreter, fields::Fields, native::reflect_status::rule};
 
 #[tokio::test]
-async fn each_kind_has_a_status_that_is_worth_collecting() {
+async fn each_kind_has_a_collected_status() {
     let workload = |status: Value| {
         json!({
             "metadata": {"generation": 3, "annotations": {"resourcetemplate.karmada.io/generation": "2"}},
@@ -158,7 +158,7 @@ async fn each_kind_has_a_status_that_is_worth_collecting() {
 }
 
 #[test]
-fn what_cannot_be_collected_is_named() {
+fn an_invalid_status_is_reported() {
     let of_template = |generation: Value| json!({"metadata": {"annotations": {"resourcetemplate.karmada.io/generation": generation}}, "status": {"replicas": 1}});
     let annotation = ".metadata.annotations['resourcetemplate.karmada.io/generation']";
     for (api_version, kind, object, message) in [
@@ -187,7 +187,7 @@ fn what_cannot_be_collected_is_named() {
             ".status is not an object".to_owned(),
         ),
     ] {
-        let error = rule(api_version, kind)(&Fields::of(&object)).unwrap_err();
+        let error = rule(api_version, kind)(&Fields::new(&object)).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
 }

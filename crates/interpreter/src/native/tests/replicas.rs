@@ -59,7 +59,7 @@ async fn replicas_are_counted_by_kind() {
 }
 
 #[tokio::test]
-async fn replicas_are_revised_where_there_are_some() {
+async fn only_existing_replicas_are_revised() {
     let mut cases = vec![
         (
             "batch/v1",
@@ -105,10 +105,10 @@ async fn replicas_are_revised_where_there_are_some() {
 }
 
 #[test]
-fn pods_are_not_revised_and_others_have_no_replicas() {
+fn pods_and_other_kinds_are_not_revised() {
     let interpreter = resource_interpreter(NativeInterpreter::new(jiff::Timestamp::now));
     let answers = |operation, api_version, kind| {
-        interpreter.is_answered(operation, &of_kind(api_version, kind, &json!({})))
+        interpreter.has_interpreter(operation, &of_kind(api_version, kind, &json!({})))
     };
     assert!(answers(Operation::InterpretReplica, "v1", "Pod"));
     assert!(!answers(Operation::ReviseReplica, "v1", "Pod"));
@@ -121,7 +121,7 @@ fn pods_are_not_revised_and_others_have_no_replicas() {
 }
 
 #[test]
-fn what_cannot_be_counted_is_named() {
+fn invalid_replicas_are_reported() {
     let replicas = |object: &Value| ReplicaRule::Replicas.replicas(object).unwrap_err().to_string();
     for (object, message) in [
         (

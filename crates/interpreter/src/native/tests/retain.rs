@@ -16,7 +16,7 @@ async fn retained(api_version: &str, kind: &str, desired: &Value, observed: &Val
 }
 
 #[tokio::test]
-async fn each_kind_keeps_what_its_cluster_has_set() {
+async fn each_kind_keeps_values_of_its_cluster() {
     let scaled = |value: &str, replicas: i64| json!({"metadata": {"labels": {"resourcetemplate.karmada.io/retain-replicas": value}}, "spec": {"replicas": replicas}});
     let token = json!({"type": "kubernetes.io/service-account-token", "data": {"token": "YQ=="}});
     for (api_version, kind, desired, observed, expected) in [
@@ -152,7 +152,7 @@ async fn each_kind_keeps_what_its_cluster_has_set() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_named() {
+fn invalid_kept_values_are_reported() {
     let scaled = json!({"metadata": {"labels": {"resourcetemplate.karmada.io/retain-replicas": "true"}}});
     for (api_version, kind, mut desired, observed, message) in [
         (

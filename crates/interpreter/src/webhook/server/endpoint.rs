@@ -1,4 +1,4 @@
-//! One request: what is asked, for how long, and what is answered, whatever becomes of the handler.
+//! Handles one request: decoding, the timeout, and the response.
 
 use std::{
     any::Any, collections::BTreeMap, error::Error, panic::AssertUnwindSafe, sync::Arc, time::Duration,
@@ -18,7 +18,7 @@ use tracing::{error, info, warn};
 use webhook_transport::{
     go_json,
     server::{only_post, panic_message, read_body, reply_json, reply_text},
-    timeout::asked_timeout,
+    timeout::requested_timeout,
 };
 use windlass_object::{object, text};
 
@@ -28,34 +28,34 @@ use crate::{
     webhook::{ResourceInterpreterContext, ResourceInterpreterRequest, ResourceInterpreterResponse},
 };
 
-/// What is answered at one path.
+/// The endpoint of one path.
 #[derive(Clone)]
 pub(super) struct InterpreterEndpoint {
     pub(super) path: Arc<str>,
     pub(super) handlers: BTreeMap<Operation, Arc<dyn InterpreterHandler>>,
-    /// How many calls may be under way at a time.
+    /// Limits concurrent calls.
     pub(super) turns: Arc<Semaphore>,
 }
 
-/// Why there is no answer of a handler, as a status of HTTP with words for people.
+/// Why a request was rejected, as an HTTP status and a message.
 struct Refusal(StatusCode, String);
 
-/// The longest body that is read: several times any two objects.
+/// The largest request body: several times the size of two objects.
 const LONGEST_BODY: usize = 20 << 20;
 
-/// How long a call may take whose caller does not say for how long it waits.
+/// The timeout of a call whose caller does not send one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The longest that any caller waits.
+/// The longest timeout of a caller.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of what is wrong is told, in bytes: it may show the request.
+/// Bytes of an error that are returned: it may quote the request.
 const LONGEST_MESSAGE: usize = 512;
 
 // === impl InterpreterEndpoint ===
 
 impl InterpreterEndpoint {
-    /// Answers one request, whatever it is.
+    /// Answers a request; any error becomes a response.
     pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
@@ -70,7 +70,7 @@ impl InterpreterEndpoint {
                 "Content-Type must be application/json",
             );
         }
-        let asked = asked_timeout(&parts.uri, LONGEST_TIMEOUT);
+        let asked = requested_timeout(&parts.uri, LONGEST_TIMEOUT);
         let deadline = Instant::now() + asked.unwrap_or(DEFAULT_TIMEOUT);
         let call = InterpreterCall {
             path: self.path.clone(),
@@ -78,28 +78,28 @@ impl InterpreterEndpoint {
             extensions: parts.extensions,
         };
         let Ok(response) = timeout_at(deadline, self.respond(body, call)).await else {
-            warn!(path = %self.path, "Gave up a call that takes too long");
+            warn!(path = %self.path, "Dropped a call that timed out");
             return reply_text(StatusCode::GATEWAY_TIMEOUT, "timed out");
         };
         match response {
             Ok(response) => self.write(response),
             Err(Refusal(status, message)) => {
-                info!(path = %self.path, error = message, "Refused a request");
+                info!(path = %self.path, error = message, "Rejected a request");
                 reply_text(status, message)
             }
         }
     }
 
-    /// A response with the uid of the request.
+    /// Creates a response with the uid of the request.
     ///
     /// # Errors
     ///
-    /// When the request has none that could be read.
+    /// When the uid cannot be decoded.
     async fn respond<B>(&self, body: B, call: InterpreterCall) -> Result<ResourceInterpreterResponse, Refusal>
     where
         B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
     {
-        // Closed by nobody.
+        // The semaphore is never closed.
         let _turn = self.turns.acquire().await.ok();
         let refusal = |message: String| Refusal(StatusCode::BAD_REQUEST, shortened(message));
         let body = read_body(body, LONGEST_BODY).await;
@@ -139,14 +139,14 @@ impl InterpreterEndpoint {
             .ok_or_else(|| bad("request: is missing".to_owned()))?;
         let operation = request.operation;
         let handler = self.handlers.get(&operation).ok_or_else(|| {
-            let message = format!("{operation} is not answered at {}", self.path);
+            let message = format!("no handler for {operation} at {}", self.path);
             Refusal(StatusCode::NOT_FOUND, message)
         })?;
         let failed = |message| Refusal(StatusCode::INTERNAL_SERVER_ERROR, message);
-        // Both are needed: what was sent, to tell what differs, and what the handler may take apart.
+        // One copy for comparison with the answer, one for the handler.
         let sent: ResourceInterpreterRequest<'static> = request.clone();
         let answer = handler.handle(request, call).await.map_err(failed)?;
-        ResourceInterpreterResponse::of(&sent, answer).map_err(|error| failed(error.to_string()))
+        ResourceInterpreterResponse::from_answer(&sent, answer).map_err(|error| failed(error.to_string()))
     }
 
     fn panicked(&self, panic: &(dyn Any + Send)) -> Refusal {
@@ -158,17 +158,17 @@ impl InterpreterEndpoint {
     }
 
     fn write(&self, response: ResourceInterpreterResponse) -> Response<Full<Bytes>> {
-        match serde_json::to_vec(&ResourceInterpreterContext::of_response(response)) {
+        match serde_json::to_vec(&ResourceInterpreterContext::from_response(response)) {
             Ok(body) => reply_json(body),
             Err(error) => {
-                error!(path = %self.path, %error, "Cannot write a response");
-                reply_text(StatusCode::INTERNAL_SERVER_ERROR, "cannot write the response")
+                error!(path = %self.path, %error, "Cannot encode a response");
+                reply_text(StatusCode::INTERNAL_SERVER_ERROR, "cannot encode the response")
             }
         }
     }
 }
 
-/// Whether a request says that it is JSON, with whatever parameters.
+/// Reports whether the content type is JSON, with any parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let said = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let said = said.and_then(|said| said.split(';').next());

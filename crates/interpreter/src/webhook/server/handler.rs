@@ -1,4 +1,4 @@
-//! Handlers, and what they make of a request.
+//! Handlers of questions.
 
 use std::{fmt::Display, future::Future, sync::Arc};
 
@@ -8,30 +8,30 @@ use tokio::time::Instant;
 
 use crate::{Answer, ResourceInterpreter, webhook::ResourceInterpreterRequest};
 
-/// What a handler may know of a call beside the request.
+/// Information about a call besides the request.
 #[derive(Clone, Debug)]
 pub struct InterpreterCall {
-    /// Where it was asked.
+    /// The path of the request.
     pub path: Arc<str>,
-    /// When the caller gives up; the handler is dropped then.
+    /// The caller's deadline; the handler is dropped then.
     pub deadline: Instant,
-    /// What whoever brought the request here says of it, for example
+    /// Extensions of the HTTP request, for example
     /// [`ConnectedClient`](webhook_transport::server::ConnectedClient).
     pub extensions: Extensions,
 }
 
-/// An answer, or why there is none, which is told the caller.
+/// The future of an answer, or of an error that is sent to the caller.
 pub(super) type Handled = BoxFuture<'static, Result<Answer, String>>;
 
-/// What answers some operations at a path.
+/// Answers some operations at a path.
 pub(super) trait InterpreterHandler: Send + Sync {
     fn handle(&self, request: ResourceInterpreterRequest<'static>, call: InterpreterCall) -> Handled;
 }
 
-/// A handler that is a function.
+/// A function as a handler.
 pub(super) struct FunctionHandler<F>(pub(super) F);
 
-/// A handler that asks others.
+/// A resource interpreter as a handler.
 pub(super) struct AskingHandler(pub(super) Arc<ResourceInterpreter>);
 
 // === impl FunctionHandler ===
@@ -44,7 +44,7 @@ where
 {
     fn handle(&self, request: ResourceInterpreterRequest<'static>, call: InterpreterCall) -> Handled {
         let answer = (self.0)(request, call);
-        // The alternate form: errors that know their causes name them.
+        // The alternate form includes the causes of many errors.
         Box::pin(async move { answer.await.map_err(|error| format!("{error:#}")) })
     }
 }
@@ -57,7 +57,12 @@ impl InterpreterHandler for AskingHandler {
         Box::pin(async move {
             let asked = interpreter.ask(request.question()).await;
             let answer = asked.map_err(|error| format!("{error}: {}", error.source))?;
-            answer.ok_or_else(|| format!("nobody answers {} of {}", request.operation, request.kind.kind))
+            answer.ok_or_else(|| {
+                format!(
+                    "no interpreter answers {} of {}",
+                    request.operation, request.kind.kind
+                )
+            })
         })
     }
 }

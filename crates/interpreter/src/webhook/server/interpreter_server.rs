@@ -1,4 +1,4 @@
-//! The handlers of a server, and which of them is asked.
+//! A server of handlers.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use thiserror::Error;
 use tokio::{net::TcpListener, sync::Semaphore};
 use tower::Service;
 use webhook_transport::{
-    is_path,
+    is_url_path,
     server::{Encryption, ServerOptions, ServerTls, reply_text, serve},
 };
 
@@ -29,44 +29,45 @@ use super::{
 };
 use crate::{Answer, Operation, ResourceInterpreter, webhook::ResourceInterpreterRequest};
 
-/// Answers questions by handlers. It is a `tower` service, of which clones are cheap.
+/// A server of handlers for questions. It is a `tower` service and cheap to clone.
 ///
-/// It is a [`WebhookCaller`](crate::webhook::WebhookCaller), too, which asks itself without a network.
+/// It also implements [`WebhookCaller`](crate::webhook::WebhookCaller), which calls this server without a
+/// network.
 #[derive(Clone)]
 pub struct InterpreterServer {
-    /// By path.
+    /// The endpoints by path.
     endpoints: Arc<BTreeMap<String, InterpreterEndpoint>>,
     concurrency: usize,
-    /// How often it has asked itself.
+    /// The number of direct calls, for unique IDs.
     pub(super) asked: Arc<AtomicU64>,
 }
 
-/// Why a handler is not taken.
+/// Why a handler cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AddInterpreterError {
-    /// Nobody could ask there.
+    /// The path is invalid.
     #[error("path {0:?} must begin with /, and have no query or fragment")]
     Path(
         /// The path.
         String,
     ),
-    /// Another handler answers that.
-    #[error("{operation} at {path:?} is answered by another handler")]
+    /// The operation has a handler at the path.
+    #[error("{operation} at {path:?} already has a handler")]
     Duplicate {
-        /// What it answers.
+        /// The operation.
         operation: Operation,
-        /// Where.
+        /// The path.
         path: String,
     },
 }
 
-/// How many calls are under way at a path at a time.
+/// The default number of concurrent calls at a path.
 const CONCURRENCY: usize = 64;
 
 // === impl InterpreterServer ===
 
 impl InterpreterServer {
-    /// Without any handler.
+    /// Creates a server without handlers.
     pub fn new() -> Self {
         Self {
             endpoints: Arc::default(),
@@ -75,23 +76,24 @@ impl InterpreterServer {
         }
     }
 
-    /// Has at most so many calls under way at each path of the handlers that follow. Others wait, and their bodies are not read
-    /// meanwhile.
+    /// Limits concurrent calls at each path of the handlers that are added later. The bodies of waiting
+    /// requests are not read.
     #[must_use]
     pub fn with_concurrency(mut self, calls: usize) -> Self {
         self.concurrency = calls.clamp(1, Semaphore::MAX_PERMITS);
         self
     }
 
-    /// Has `handler` answer operations at a path, which is that of `url` or `service` in its ResourceInterpreterWebhookConfiguration.
-    /// Where an object is to be answered it answers the whole of it; what differs is sent as a patch.
+    /// Adds a handler of operations at a path, which is that of `url` or `service` in its
+    /// ResourceInterpreterWebhookConfiguration. If the answer is an object, the handler returns the whole
+    /// object, and the difference is sent as a patch.
     ///
-    /// The handler is dropped where it stands once its caller has given up: after the `timeout` that the caller names, at most 30 s,
-    /// else after 10 s. The call has failed then (504). Whatever else goes wrong is a response that says so.
+    /// The handler's future is dropped at the caller's timeout, at most 30 s, or else after 10 s. The call
+    /// fails with status 504 then. Any other error becomes a response that reports a failure.
     ///
     /// # Errors
     ///
-    /// When the path is none, or another handler answers one of the operations there.
+    /// When the path is invalid, or an operation already has a handler there.
     pub fn handle<F, E>(
         self,
         path: &str,
@@ -109,12 +111,13 @@ impl InterpreterServer {
         )
     }
 
-    /// Has `interpreter` answer operations at a path: customizations for a Karmada that knows nothing of them, say.
+    /// Adds `interpreter` as the handler of operations at a path: for example to serve customizations to
+    /// Karmada.
     ///
     /// # Errors
     ///
-    /// As [`Self::handle`].
-    pub fn handle_by(
+    /// Those of [`Self::handle`].
+    pub fn handle_with(
         self,
         path: &str,
         operations: &[Operation],
@@ -134,7 +137,7 @@ impl InterpreterServer {
         operations: &[Operation],
         handler: &Arc<dyn InterpreterHandler>,
     ) -> Result<Self, AddInterpreterError> {
-        if !is_path(path) {
+        if !is_url_path(path) {
             return Err(AddInterpreterError::Path(path.to_owned()));
         }
         let concurrency = self.concurrency;
@@ -158,7 +161,7 @@ impl InterpreterServer {
         Ok(self)
     }
 
-    /// Answers one request, whatever it is.
+    /// Answers a request; any error becomes a response.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>
     where
         B: Body<Error: Into<Box<dyn Error + Send + Sync>>>,
@@ -169,7 +172,7 @@ impl InterpreterServer {
         }
     }
 
-    /// Serves over TLS until `shutdown` ends, then answers what is under way.
+    /// Serves over TLS until `shutdown` completes, then finishes active requests.
     pub async fn serve(
         self,
         listener: TcpListener,

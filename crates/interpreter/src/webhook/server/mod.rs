@@ -1,4 +1,4 @@
-//! Answering questions as a webhook: a `tower` service from handlers, which Karmada and [`Webhooks`](super::Webhooks) call.
+//! The server side: a `tower` service of handlers, for Karmada and [`Webhooks`](super::Webhooks).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,7 +20,7 @@
 //!         Ok(Answer::Health(wanted == ready))
 //!     })?
 //!     .handle("/interpreter-workload", &[Operation::Retain], async |request, _call| {
-//!         // What is answered is the whole object; what differs goes out as a patch.
+//!         // The handler returns the whole object; the difference is sent as a patch.
 //!         let mut desired = request.object.into_owned();
 //!         if let Some(observed) = request.observed_object {
 //!             desired["spec"]["paused"] = observed["spec"]["paused"].clone();
@@ -28,7 +28,7 @@
 //!         Ok::<_, String>(Answer::Object(desired))
 //!     })?;
 //!
-//! // Tests ask it without a network, by the rules of its configuration.
+//! // Tests call it without a network, through a webhook configuration.
 //! let webhooks = Webhooks::new(Arc::new(server));
 //! webhooks.replace(&[json!({
 //!     "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
@@ -54,7 +54,7 @@
 //! # }
 //! ```
 //!
-//! By TLS of its own:
+//! Serving TLS:
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -72,11 +72,11 @@
 //! # }
 //! ```
 //!
-//! Requests and responses are taken and given as Karmada's own server does (`pkg/webhook/interpreter`), but for these: only POST is
-//! answered, a long body is refused rather than cut, `application/json` may have parameters, a handler that panics says that it failed,
-//! and every response has the uid of its request. Where that cannot be read, the status of HTTP says so.
+//! Requests and responses are handled as in Karmada's own server (`pkg/webhook/interpreter`), with these exceptions: only POST is
+//! accepted, a long body is rejected instead of truncated, `application/json` may have parameters, a panic becomes a failure response,
+//! and every response has the uid of its request. If the uid cannot be decoded, the response is an HTTP error.
 
-mod directly;
+mod direct_call;
 mod endpoint;
 mod handler;
 mod interpreter_server;

@@ -1,4 +1,4 @@
-//! What may be written (W2 to W8, §2b, §2d).
+//! Validation of webhook configurations (W2 to W8, §2b, §2d).
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn problems(webhooks: &[Value]) -> Vec<String> {
     }
 }
 
-/// A webhook with a field as it is given, or without it.
+/// A webhook in which a field is set or removed.
 fn with(pointer: &str, value: Value) -> Value {
     let mut webhook = webhook("a.example.com", "", &["Retain"], ["apps", "v1", "Deployment"]);
     let (parent, name) = pointer.rsplit_once('/').unwrap();
@@ -26,7 +26,7 @@ fn with_client_config(client_config: Value) -> Value {
 }
 
 #[test]
-fn what_karmada_takes_is_taken() {
+fn configurations_that_karmada_accepts_are_accepted() {
     let pem = certificate();
     let service = json!({"namespace": "n", "name": "s"});
     for webhook in [
@@ -60,7 +60,7 @@ fn what_karmada_takes_is_taken() {
 }
 
 #[test]
-fn what_karmada_refuses_is_refused_and_a_bundle_that_is_none() {
+fn configurations_that_karmada_rejects_are_rejected() {
     let many = json!(["*", "Retain"]);
     for (webhook, expected) in [
         (
@@ -90,11 +90,11 @@ fn what_karmada_refuses_is_refused_and_a_bundle_that_is_none() {
         ),
         (
             with("/rules/0/operations", json!([])),
-            "rules[0].operations: must not be empty; * is for any",
+            "rules[0].operations: must not be empty; use * for any",
         ),
         (
             with("/rules/0/operations", many),
-            "rules[0].operations: must have nothing beside *",
+            "rules[0].operations: must not have other items besides *",
         ),
         (
             with("/rules/0/operations", json!(["Prune"])),
@@ -102,11 +102,11 @@ fn what_karmada_refuses_is_refused_and_a_bundle_that_is_none() {
         ),
         (
             with("/rules/0/apiGroups", json!([])),
-            "rules[0].apiGroups: must not be empty; * is for any",
+            "rules[0].apiGroups: must not be empty; use * for any",
         ),
         (
             with("/rules/0/apiGroups", json!(["", "*"])),
-            "rules[0].apiGroups: must have nothing beside *",
+            "rules[0].apiGroups: must not have other items besides *",
         ),
         (
             with("/rules/0/apiVersions", json!([""])),
@@ -114,7 +114,7 @@ fn what_karmada_refuses_is_refused_and_a_bundle_that_is_none() {
         ),
         (
             with("/rules/0/apiVersions", json!(["v1", "*"])),
-            "rules[0].apiVersions: must have nothing beside *",
+            "rules[0].apiVersions: must not have other items besides *",
         ),
         (
             with("/rules/0/kinds", json!(["A", ""])),
@@ -122,7 +122,7 @@ fn what_karmada_refuses_is_refused_and_a_bundle_that_is_none() {
         ),
         (
             with("/rules/0/kinds", Value::Null),
-            "rules[0].kinds: must not be empty; * is for any",
+            "rules[0].kinds: must not be empty; use * for any",
         ),
         (
             with("/interpreterContextVersions", json!([])),
@@ -130,7 +130,7 @@ fn what_karmada_refuses_is_refused_and_a_bundle_that_is_none() {
         ),
         (
             with("/interpreterContextVersions", json!(["v2"])),
-            "interpreterContextVersions: must have v1alpha1, the only version there is",
+            "interpreterContextVersions: must have v1alpha1, the only supported version",
         ),
         (
             with("/interpreterContextVersions", json!(["v1alpha1", "v1alpha1"])),
@@ -146,7 +146,7 @@ fn what_karmada_refuses_is_refused_and_a_bundle_that_is_none() {
         ),
         (
             with_client_config(json!({"url": "https://a", "service": {"namespace": "n", "name": "s"}})),
-            "clientConfig: must have one of url and service",
+            "clientConfig: must not have both url and service",
         ),
         (
             with_client_config(json!({"url": "http://a"})),
@@ -206,7 +206,7 @@ fn what_karmada_refuses_is_refused_and_a_bundle_that_is_none() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported() {
     let mut broken = with("/rules/0/kinds", json!([""]));
     broken["clientConfig"] = json!({"service": {"port": 0}, "caBundle": "!"});
     broken["timeoutSeconds"] = 99.into();
@@ -235,7 +235,7 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
-fn another_object_is_refused_and_an_unchanged_one_is_not() {
+fn another_kind_is_rejected_and_an_unchanged_object_is_not() {
     let mut object = configuration("", &[]);
     object["kind"] = "Other".into();
     let problems = admit_webhooks(&object, None).unwrap_err();

@@ -1,4 +1,4 @@
-//! What is made of a response, in Karmada's order (W11, W12, §2e).
+//! Parsing of responses, in Karmada's order (W11, W12, §2e).
 
 use super::*;
 use crate::{
@@ -12,7 +12,7 @@ fn read(operation: Operation, body: &str) -> Result<Answer, String> {
     Answer::read_response(body.as_bytes(), "u1", question).map_err(|error| error.to_string())
 }
 
-fn said(operation: Operation, fields: Value) -> Result<Answer, String> {
+fn answer_from(operation: Operation, fields: Value) -> Result<Answer, String> {
     read(operation, &response(fields).to_string())
 }
 
@@ -100,7 +100,7 @@ fn each_operation_has_its_answer() {
         ),
     ] {
         assert_eq!(
-            said(operation, fields.clone()),
+            answer_from(operation, fields.clone()),
             Ok(expected),
             "{operation} {fields}"
         );
@@ -108,7 +108,7 @@ fn each_operation_has_its_answer() {
 }
 
 #[test]
-fn what_an_operation_needs_must_be_there() {
+fn required_fields_must_be_present() {
     let patch = base64("[]");
     for (operation, fields, expected) in [
         (
@@ -162,7 +162,7 @@ fn what_an_operation_needs_must_be_there() {
             "response.replicaRequirements.resourceRequest.cpu: ",
         ),
     ] {
-        let error = said(operation, fields.clone()).unwrap_err();
+        let error = answer_from(operation, fields.clone()).unwrap_err();
         assert!(error.starts_with(expected), "{operation} {fields}: {error}");
         if !expected.ends_with(": ") {
             assert_eq!(error, expected);
@@ -171,7 +171,7 @@ fn what_an_operation_needs_must_be_there() {
 }
 
 #[test]
-fn what_is_no_answer_to_the_request_is_refused() {
+fn invalid_answers_are_rejected() {
     let failed =
         |status: Value| json!({"response": {"uid": "u1", "status": status, "healthy": true}}).to_string();
     for (body, expected) in [
@@ -181,7 +181,7 @@ fn what_is_no_answer_to_the_request_is_refused() {
             "response.uid: must be \"u1\", as in the request, not \"\"",
         ),
         (
-            // Before whether it succeeded is looked at.
+            // The uid is checked before the status.
             json!({"response": {"uid": "u2", "status": {"message": "a", "code": 1}}}).to_string(),
             "response.uid: must be \"u1\", as in the request, not \"u2\"",
         ),
@@ -190,22 +190,22 @@ fn what_is_no_answer_to_the_request_is_refused() {
             failed(json!({"message": "no\ndatabase", "code": 500})),
             "the webhook failed with status 500: no database",
         ),
-        ("<html>".to_owned(), "cannot read what it says: is not JSON: "),
+        ("<html>".to_owned(), "cannot decode the response: is not JSON: "),
         (
             json!({"response": {"uid": 1}}).to_string(),
-            "cannot read what it says: response.uid: ",
+            "cannot decode the response: response.uid: ",
         ),
         (
             json!({"response": {"uid": "u1", "successful": true, "replicas": 1_i64 << 31}}).to_string(),
-            "cannot read what it says: response.replicas: ",
+            "cannot decode the response: response.replicas: ",
         ),
         (
             json!({"response": {"uid": "u1", "successful": true, "patch": "[]"}}).to_string(),
-            "cannot read what it says: response.patch: ",
+            "cannot decode the response: response.patch: ",
         ),
         (
             json!({"apiVersion": "v1", "kind": "Status"}).to_string(),
-            "it says a \"Status\" of \"v1\", not a ResourceInterpreterContext of config.karmada.io/v1alpha1",
+            "the response is a \"Status\" of \"v1\", not a ResourceInterpreterContext of config.karmada.io/v1alpha1",
         ),
     ] {
         let error = read(Operation::InterpretHealth, &body).unwrap_err();
@@ -214,7 +214,7 @@ fn what_is_no_answer_to_the_request_is_refused() {
 }
 
 #[test]
-fn a_response_may_say_its_type_and_be_written_as_go_reads_it() {
+fn a_response_is_decoded_as_in_go() {
     for body in [
         r#"{"apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterContext",
             "response": {"uid": "u1", "successful": true, "healthy": true}}"#,
@@ -225,14 +225,14 @@ fn a_response_may_say_its_type_and_be_written_as_go_reads_it() {
 }
 
 #[test]
-fn a_long_message_is_cut() {
+fn a_long_message_is_shortened() {
     let long = "a".repeat(1 << 20);
     let body = json!({"response": {"uid": "u1", "status": {"message": long}}}).to_string();
     assert!(read(Operation::Retain, &body).unwrap_err().len() < 1000);
 }
 
 #[test]
-fn an_answer_is_read_as_it_is_said() {
+fn answers_round_trip() {
     let (object, observed) = (deployment(), json!({}));
     let mut retained = deployment();
     retained["spec"]["paused"] = true.into();
@@ -256,19 +256,19 @@ fn an_answer_is_read_as_it_is_said() {
         (Operation::InterpretDependency, Answer::Dependency(vec![])),
     ] {
         let question = Question::new(operation, &object, &observed, 1, None);
-        let request = ResourceInterpreterRequest::of(question, "u1").unwrap();
-        let response = ResourceInterpreterResponse::of(&request, answer.clone()).unwrap();
+        let request = ResourceInterpreterRequest::from_question(question, "u1").unwrap();
+        let response = ResourceInterpreterResponse::from_answer(&request, answer.clone()).unwrap();
         assert_eq!(response.status.as_ref().unwrap().code, 200);
-        let body = json!(ResourceInterpreterContext::of_response(response)).to_string();
+        let body = json!(ResourceInterpreterContext::from_response(response)).to_string();
         assert_eq!(read(operation, &body), Ok(answer.clone()), "{operation}");
         let other = Operation::ALL
             .into_iter()
             .find(|other| *other != operation)
             .unwrap();
         let question = Question::new(other, &object, &observed, 1, None);
-        let request = ResourceInterpreterRequest::of(question, "u1").unwrap();
+        let request = ResourceInterpreterRequest::from_question(question, "u1").unwrap();
         if !matches!((other, &answer), (Operation::ReviseReplica, Answer::Object(_))) {
-            assert!(ResourceInterpreterResponse::of(&request, answer).is_err());
+            assert!(ResourceInterpreterResponse::from_answer(&request, answer).is_err());
         }
     }
 }

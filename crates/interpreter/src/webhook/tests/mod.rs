@@ -1,9 +1,9 @@
-//! What Karmada does with webhooks, row by row.
+//! Karmada's behaviour with webhooks, case by case.
 
 mod admission;
 mod answers;
-mod choice;
 mod patches;
+mod selection;
 mod shadowing;
 mod wire;
 
@@ -19,11 +19,11 @@ use webhook_transport::ServerReference;
 use super::*;
 use crate::{InterpreterSource, ResourceInterpreter};
 
-/// Answers in place of webhooks, and notes who was asked what.
+/// A fake of all webhooks, which records its calls.
 #[derive(Default)]
 struct Fake {
     asked: Mutex<Vec<(String, Value, Duration)>>,
-    /// Fields of the response, by the path of the webhook; who has none is not there.
+    /// Fields of the response by the path of the webhook; calls of other paths fail.
     says: Vec<(&'static str, Value)>,
     ignored: Mutex<Vec<String>>,
 }
@@ -38,7 +38,7 @@ impl Fake {
         })
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn called_paths(&self) -> Vec<String> {
         self.asked.lock().iter().map(|(path, ..)| path.clone()).collect()
     }
 }
@@ -48,7 +48,7 @@ impl WebhookCaller for Fake {
         "u1".to_owned()
     }
 
-    fn call<'a>(&'a self, server: &'a ServerReference, body: Bytes, timeout: Duration) -> Calling<'a> {
+    fn call<'a>(&'a self, server: &'a ServerReference, body: Bytes, timeout: Duration) -> CallFuture<'a> {
         let request = serde_json::from_slice(&body).unwrap();
         self.asked
             .lock()
@@ -63,7 +63,7 @@ impl WebhookCaller for Fake {
         }))
     }
 
-    fn ignored(&self, webhook: &str, failure: &(dyn std::error::Error + 'static)) {
+    fn on_ignored(&self, webhook: &str, failure: &(dyn std::error::Error + 'static)) {
         self.ignored.lock().push(format!("{webhook}: {failure}"));
     }
 }
@@ -77,7 +77,6 @@ fn response(fields: Value) -> Value {
     json!({"response": response})
 }
 
-/// A configuration with webhooks.
 fn configuration(name: &str, webhooks: &[Value]) -> Value {
     json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
@@ -85,7 +84,7 @@ fn configuration(name: &str, webhooks: &[Value]) -> Value {
     })
 }
 
-/// A webhook at `/<path>` that is asked by one rule.
+/// A webhook at `/<path>` with one rule.
 fn webhook(name: &str, path: &str, operations: &[&str], [group, version, kind]: [&str; 3]) -> Value {
     json!({
         "name": name,
@@ -99,7 +98,7 @@ fn base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// A certificate, PEM.
+/// A certificate in PEM.
 fn certificate() -> String {
     let key = KeyPair::generate().unwrap();
     CertificateParams::default().self_signed(&key).unwrap().pem()
@@ -112,8 +111,8 @@ fn deployment() -> Value {
     })
 }
 
-/// Asks webhooks only.
-fn asking(webhooks: Webhooks) -> ResourceInterpreter {
+/// A resource interpreter with only webhooks.
+fn interpreter_of(webhooks: Webhooks) -> ResourceInterpreter {
     let source: Arc<dyn InterpreterSource> = Arc::new(webhooks);
     ResourceInterpreter::new(vec![source])
 }

@@ -1,13 +1,13 @@
-//! Patches (W11, §2f), and what hostile ones would do.
+//! Patches (W11, §2f), including hostile ones.
 
 use super::*;
 
 fn apply(patch: &Value) -> Result<Value, String> {
-    patched(&deployment(), patch.to_string().as_bytes()).map_err(|error| error.to_string())
+    apply_json_patch(&deployment(), patch.to_string().as_bytes()).map_err(|error| error.to_string())
 }
 
 #[test]
-fn a_patch_is_one_of_rfc_6902() {
+fn patches_follow_rfc_6902() {
     let expected = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "n", "name": "d"},
         "spec": {"replicas": 3, "list": [1, 2, 3], "a/b~c": true, "moved": 1},
@@ -32,7 +32,7 @@ fn a_patch_is_one_of_rfc_6902() {
 }
 
 #[test]
-fn a_field_that_is_not_there_tests_as_null() {
+fn an_absent_field_tests_as_null() {
     let tested = |path: &str| apply(&json!([{"op": "test", "path": path, "value": null}]));
     assert_eq!(tested("/spec/none"), Ok(deployment()));
     for path in ["/spec/replicas", "/none/a", "/kind/a"] {
@@ -41,23 +41,23 @@ fn a_field_that_is_not_there_tests_as_null() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_with_its_operation() {
+fn a_failed_operation_is_reported_with_its_number() {
     for (patch, expected) in [
         (
             json!([{"op": "remove", "path": "/spec/none"}]),
-            "operation 1 cannot be done: ",
+            "operation 1 failed: ",
         ),
         (
             json!([{"op": "add", "path": "/none/a", "value": 1}]),
-            "operation 1 cannot be done: ",
+            "operation 1 failed: ",
         ),
         (
             json!([{"op": "add", "path": "/spec/list", "value": [1]}, {"op": "remove", "path": "/spec/list/-1"}]),
-            "operation 2 cannot be done: ",
+            "operation 2 failed: ",
         ),
         (
             json!([{"op": "test", "path": "/spec/replicas", "value": 1}]),
-            "operation 1 cannot be done: ",
+            "operation 1 failed: ",
         ),
         (json!([{"op": "do", "path": "/spec"}]), "is not a JSON patch: "),
         (json!({"spec": {}}), "is not a JSON patch: "),
@@ -80,18 +80,18 @@ fn what_cannot_be_done_is_told_with_its_operation() {
 }
 
 #[test]
-fn a_patch_that_grows_without_end_is_refused() {
+fn an_exploding_patch_is_rejected() {
     let copies = |from: &str, to: fn(usize) -> String, count: usize| {
         let copies = (0..count).map(|number| json!({"op": "copy", "from": from, "path": to(number)}));
         Value::Array(copies.collect())
     };
-    // Twice as large with each operation.
+    // Each operation doubles the size.
     let doubled = copies("/spec", |number| format!("/spec/s{number}"), 64);
     assert_eq!(
         apply(&doubled).unwrap_err(),
-        "operation 18 is one too many for the size of what is patched"
+        "operation 18 exceeds the limit on work and growth of a patch"
     );
-    // One level deeper with each operation, at the deepest place.
+    // Each operation adds one level at the deepest place.
     let deeper = copies(
         "/metadata",
         |number| format!("/metadata{}", "/m".repeat(number + 1)),
@@ -102,15 +102,15 @@ fn a_patch_that_grows_without_end_is_refused() {
             .unwrap_err()
             .ends_with("nests values more than 128 levels deep")
     );
-    // A long list, of which each operation moves all items.
+    // A long list, in which each operation moves all items.
     let mut shifted = vec![json!({"op": "add", "path": "/spec/list", "value": vec![0; 100_000]})];
     shifted.extend((0..100_000).map(|_| json!({"op": "add", "path": "/spec/list/0", "value": 0})));
     assert!(
         apply(&shifted.into())
             .unwrap_err()
-            .ends_with("is one too many for the size of what is patched")
+            .ends_with("exceeds the limit on work and growth of a patch")
     );
-    // A long text, copied often.
+    // A long text that is copied often.
     let mut texts = vec![json!({"op": "add", "path": "/spec/text", "value": "a".repeat(1 << 20)})];
     let copied = (0..10_000)
         .map(|number| json!({"op": "copy", "from": "/spec/text", "path": format!("/spec/t{number}")}));
@@ -118,12 +118,12 @@ fn a_patch_that_grows_without_end_is_refused() {
     assert!(
         apply(&texts.into())
             .unwrap_err()
-            .ends_with("is one too many for the size of what is patched")
+            .ends_with("exceeds the limit on work and growth of a patch")
     );
 }
 
 #[test]
-fn many_operations_on_an_object_are_done() {
+fn a_patch_may_have_many_operations() {
     let many =
         (0..2000).map(|number| json!({"op": "add", "path": format!("/spec/f{number}"), "value": number}));
     let patched = apply(&Value::Array(many.collect())).unwrap();

@@ -1,11 +1,11 @@
-//! Shadowed webhooks, and which reading of its configuration a webhook comes of.
+//! Shadowed webhooks, and revisions of configurations.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::Operation;
 
-/// What a webhook is for: a kind, a group, an operation.
+/// The scope of a webhook: kind, group, operation.
 type Scope = (&'static str, &'static str, &'static str);
 
 fn scope() -> impl Strategy<Value = Scope> {
@@ -19,7 +19,7 @@ fn meet(one: &str, other: &str) -> bool {
     one == other || one == "*" || other == "*"
 }
 
-fn told(scopes: &[Scope]) -> Vec<(String, String, Vec<Operation>)> {
+fn shadowed(scopes: &[Scope]) -> Vec<(String, String, Vec<Operation>)> {
     let hooks: Vec<_> = (0..)
         .zip(scopes)
         .map(|(number, (kind, group, operation))| {
@@ -36,7 +36,7 @@ fn told(scopes: &[Scope]) -> Vec<(String, String, Vec<Operation>)> {
 
 proptest! {
     #[test]
-    fn of_each_operation_it_is_the_first_that_has_an_object_in_common(scopes in prop::collection::vec(scope(), 0..12)) {
+    fn the_first_overlapping_webhook_shadows(scopes in prop::collection::vec(scope(), 0..12)) {
         let mut expected: Vec<(String, String, Vec<Operation>)> = Vec::new();
         for (number, (kind, group, operation)) in scopes.iter().enumerate() {
             let mut of_webhook: Vec<(String, String, Vec<Operation>)> = Vec::new();
@@ -54,18 +54,18 @@ proptest! {
             }
             expected.extend(of_webhook);
         }
-        prop_assert_eq!(told(&scopes), expected);
+        prop_assert_eq!(shadowed(&scopes), expected);
     }
 }
 
 #[test]
-fn a_revision_lasts_as_long_as_what_was_read() {
+fn a_revision_changes_with_the_configuration() {
     let webhooks = Webhooks::new(Fake::new(vec![]));
-    assert!(webhooks.asked(Operation::Retain, &deployment()).is_none());
+    assert!(webhooks.matching(Operation::Retain, &deployment()).is_none());
     let hook = |path: &str| webhook("w.example.com", path, &["*"], ["apps", "v1", "Deployment"]);
     let read = |objects: &[Value]| {
         webhooks.replace(objects);
-        let asked = webhooks.asked(Operation::Retain, &deployment()).unwrap();
+        let asked = webhooks.matching(Operation::Retain, &deployment()).unwrap();
         asked
             .first()
             .map(|webhook| (webhook.uid().to_owned(), webhook.revision()))
@@ -78,12 +78,12 @@ fn a_revision_lasts_as_long_as_what_was_read() {
     let mut labelled = configuration("c", &[hook("a")]);
     labelled["metadata"]["labels"] = json!({"a": "b"});
     let other = configuration("d", &[]);
-    assert_eq!(read(&[other, labelled]), first, "its webhooks are the same");
+    assert_eq!(read(&[other, labelled]), first, "its webhooks are unchanged");
     let second = read(&[configuration("c", &[hook("b")])]);
     assert_ne!(second, first);
     let of_second = || {
-        let asked = webhooks.asked(Operation::Retain, &deployment()).unwrap();
-        (asked[0].revision(), asked[0].reading())
+        let asked = webhooks.matching(Operation::Retain, &deployment()).unwrap();
+        (asked[0].revision(), asked[0].full_revision())
     };
     let (revision, reading) = of_second();
     let mut trusting = hook("b");
@@ -91,31 +91,31 @@ fn a_revision_lasts_as_long_as_what_was_read() {
     assert_eq!(
         read(&[configuration("c", &[trusting])]),
         second,
-        "it trusts another one"
+        "its trust bundle has changed"
     );
     assert!(of_second().0 == revision && of_second().1 != reading);
     assert_eq!(read(&[]), None);
     let third = webhooks.replace(&[configuration("c", &[hook("b")])]);
     assert_eq!(third[0].usage, WebhookUsage::Used);
-    let asked = webhooks.asked(Operation::Retain, &deployment()).unwrap();
+    let asked = webhooks.matching(Operation::Retain, &deployment()).unwrap();
     assert_ne!(
         Some(asked[0].revision()),
         second.map(|(_, revision)| revision),
-        "it was gone"
+        "it was deleted before"
     );
 }
 
 #[test]
-fn a_webhook_names_the_service_that_it_is_called_by() {
+fn a_webhook_has_the_service_of_its_configuration() {
     let mut hook = webhook("w.example.com", "", &["*"], ["apps", "v1", "Deployment"]);
-    let of = |hook: &Value| {
+    let service_of = |hook: &Value| {
         let webhooks = Webhooks::new(Fake::new(vec![]));
         webhooks.replace(&[configuration("c", std::slice::from_ref(hook))]);
-        let asked = webhooks.asked(Operation::Retain, &deployment()).unwrap();
+        let asked = webhooks.matching(Operation::Retain, &deployment()).unwrap();
         asked[0].service().cloned()
     };
-    assert_eq!(of(&hook), None);
+    assert_eq!(service_of(&hook), None);
     hook["clientConfig"] = json!({"service": {"namespace": "n", "name": "s"}});
-    let service = of(&hook).unwrap();
+    let service = service_of(&hook).unwrap();
     assert_eq!((&*service.namespace, &*service.name), ("n", "s"));
 }

@@ -1,15 +1,15 @@
-//! What is sent, field by field (W9, W10, §2e).
+//! Requests, field by field (W9, W10, §2e).
 
 use super::*;
 use crate::{Operation, Question, question::AggregatedStatusItem};
 
-fn sent(question: Question<'_>) -> Value {
-    let request = ResourceInterpreterRequest::of(question, "u1").unwrap();
-    json!(ResourceInterpreterContext::of_request(request))
+fn request_json(question: Question<'_>) -> Value {
+    let request = ResourceInterpreterRequest::from_question(question, "u1").unwrap();
+    json!(ResourceInterpreterContext::from_request(request))
 }
 
 #[test]
-fn a_request_is_what_karmada_sends() {
+fn a_request_has_the_fields_of_karmada() {
     let (object, observed) = (deployment(), json!({"observed": true}));
     let items = [AggregatedStatusItem {
         cluster_name: "m1".into(),
@@ -29,7 +29,7 @@ fn a_request_is_what_karmada_sends() {
         });
         match operation {
             Operation::Retain => expected["observedObject"] = observed.clone(),
-            // Of others Karmada sends 0.
+            // For other operations Karmada sends 0.
             Operation::ReviseReplica => expected["replicas"] = 3.into(),
             Operation::AggregateStatus => {
                 expected["aggregatedStatus"] =
@@ -41,21 +41,21 @@ fn a_request_is_what_karmada_sends() {
             "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterContext",
             "request": expected,
         });
-        assert_eq!(sent(question), expected, "{operation}");
+        assert_eq!(request_json(question), expected, "{operation}");
     }
 }
 
 #[test]
 fn the_core_group_is_empty_and_no_namespace_is_absent() {
     let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}});
-    let request = &sent(Question::Health { object: &object })["request"];
+    let request = &request_json(Question::Health { object: &object })["request"];
     assert_eq!(
         request["kind"],
         json!({"group": "", "version": "v1", "kind": "Node"})
     );
     assert_eq!(request.get("namespace"), None);
     let items = Some(&[][..]);
-    let request = &sent(Question::AggregateStatus {
+    let request = &request_json(Question::AggregateStatus {
         object: &object,
         items,
     })["request"];
@@ -63,18 +63,18 @@ fn the_core_group_is_empty_and_no_namespace_is_absent() {
 }
 
 #[test]
-fn a_request_is_read_as_it_is_sent() {
+fn requests_round_trip() {
     let (object, observed) = (deployment(), json!({"observed": true}));
     let items = [AggregatedStatusItem::default()];
     for operation in Operation::ALL {
         let question = Question::new(operation, &object, &observed, 3, Some(&items));
-        let context: ResourceInterpreterContext<'_> = serde_json::from_value(sent(question)).unwrap();
+        let context: ResourceInterpreterContext<'_> = serde_json::from_value(request_json(question)).unwrap();
         assert_eq!(context.request.unwrap().question(), question);
     }
 }
 
 #[test]
-fn a_server_of_another_karmada_is_understood() {
+fn older_requests_of_karmada_are_accepted() {
     let sent =
         br#"{"request": {"uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "name": "p",
         "operation": "InterpretHealthy", "object": {"kind": "Pod"}, "replicas": 0, "unknown": 1}}"#;
@@ -89,10 +89,10 @@ fn a_server_of_another_karmada_is_understood() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_told() {
+fn invalid_questions_are_reported() {
     let object = deployment();
     fn error(question: Question<'_>) -> String {
-        ResourceInterpreterRequest::of(question, "u")
+        ResourceInterpreterRequest::from_question(question, "u")
             .unwrap_err()
             .to_string()
     }
@@ -101,10 +101,7 @@ fn what_cannot_be_asked_is_told() {
         object: &object,
         replicas,
     };
-    assert_eq!(
-        error(question),
-        "2147483648 replicas are more than a request can ask for"
-    );
+    assert_eq!(error(question), "2147483648 replicas do not fit into 32 bits");
     for (object, expected) in [
         (json!({"kind": "Pod"}), "the object has no apiVersion"),
         (json!({"apiVersion": "v1", "kind": ""}), "the object has no kind"),

@@ -1,4 +1,4 @@
-//! Servers that do what they should not.
+//! Misbehaving servers.
 
 use std::time::Instant;
 
@@ -29,13 +29,13 @@ async fn no_answer_takes_longer_than_the_timeout() {
         assert_eq!(
             (first.hits(), second.hits()),
             (1, 0),
-            "who is behind it is not called"
+            "later handlers are not called"
         );
     }
 }
 
 #[tokio::test]
-async fn all_together_take_no_longer_than_their_budget() {
+async fn all_calls_end_within_the_budget() {
     let mut bed = Bed::new();
     for name in ["a", "b", "c"] {
         bed.with(name, vec![ignoring("x")], Reply::Silence).await;
@@ -50,14 +50,14 @@ async fn all_together_take_no_longer_than_their_budget() {
     let failed = call_all(&client, options).await.unwrap_err();
     assert_eq!(
         failed,
-        "failed to call extension handler \"x.d\": there is no time left for it"
+        "failed to call extension handler \"x.d\": no time left in the budget"
     );
     assert!(started.elapsed() < Duration::from_secs(10));
     assert_eq!(last.hits(), 0);
 }
 
 #[tokio::test]
-async fn an_answer_is_not_read_beyond_the_limit() {
+async fn a_large_answer_is_not_read_beyond_the_limit() {
     let mut bed = Bed::new();
     bed.with("a", vec![handler("x"), ignoring("y")], Reply::Large(21 << 20))
         .await;
@@ -82,7 +82,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn each_server_is_called_by_its_own_name_and_trusted_by_its_own_bundle() {
+async fn each_server_is_verified_by_its_name_and_bundle() {
     let mut bed = Bed::new();
     let servers: Vec<Stub> = {
         let mut servers = Vec::new();
@@ -103,7 +103,7 @@ async fn each_server_is_called_by_its_own_name_and_trusted_by_its_own_bundle() {
         assert!(stub.called.lock().iter().all(|called| *called == expected));
         assert_eq!(stub.hits(), 25);
     }
-    // One that has taken the place of another is not trusted, although its own bundle would do.
+    // A server at another's address is not trusted, although its own trust bundle would verify it.
     let mut names = bed.names.clone();
     names.0.insert("a.system.svc".into(), servers[1].address);
     let swapped = Bed {
@@ -118,7 +118,7 @@ async fn each_server_is_called_by_its_own_name_and_trusted_by_its_own_bundle() {
 }
 
 #[tokio::test]
-async fn a_bundle_of_two_trusts_either() {
+async fn a_bundle_with_two_cas_trusts_both() {
     let mut bed = Bed::new();
     let old = bed.with("a", vec![handler("x")], success()).await;
     let new = Stub::start("a.system.svc", success()).await;
@@ -133,7 +133,7 @@ async fn a_bundle_of_two_trusts_either() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     let mut bed = Bed::new();
     let stub = bed.with("a", vec![handler("x")], success()).await;
     let client = bed.client();
@@ -147,7 +147,7 @@ async fn connections_are_used_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_left_alone() {
+async fn an_unresponsive_server_is_not_called_for_a_while() {
     let mut bed = Bed::new();
     let stub = bed
         .with(
@@ -167,7 +167,7 @@ async fn a_server_that_does_not_answer_is_left_alone() {
     }
     let failed = call(&client, "x.a").await.unwrap_err();
     assert!(
-        failed.contains("its server has not answered, and is called again in 0."),
+        failed.contains("its server did not answer, next call in 0."),
         "{failed}"
     );
     call(&client, "y.a").await.unwrap();
@@ -179,8 +179,8 @@ async fn a_server_that_does_not_answer_is_left_alone() {
 }
 
 #[tokio::test]
-async fn only_what_may_be_asked_twice_is_asked_again() {
-    /// The same without being idempotent.
+async fn only_idempotent_hooks_are_retried() {
+    /// A hook that is not idempotent.
     struct Once;
 
     impl Hook for Once {
@@ -197,7 +197,7 @@ async fn only_what_may_be_asked_twice_is_asked_again() {
         ..handler("once")
     };
     let stub = bed.with("a", vec![handler("x"), once], Reply::Close).await;
-    let mut catalog = Catalog::of_cluster_api();
+    let mut catalog = Catalog::cluster_api();
     catalog.register::<Once>().unwrap();
     let client = HookClient {
         catalog: Arc::new(catalog),

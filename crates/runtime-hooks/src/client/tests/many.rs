@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::*;
 
-/// What every tenth extension does, by turns.
+/// The behaviours that every tenth extension takes in turn.
 const WRONG: [fn() -> Option<Reply>; 4] = [
     || None,
     || Some(Reply::Silence),
@@ -14,11 +14,11 @@ const WRONG: [fn() -> Option<Reply>; 4] = [
 
 const EXTENSIONS: usize = 1000;
 
-/// How much of a call's time may pass beyond its budget: the test runs beside others on few cores.
+/// How far a call may exceed its budget, since tests share few cores.
 const LATE: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_extensions_do_not_keep_each_other() {
+async fn a_thousand_extensions_do_not_delay_each_other() {
     let mut bed = Bed::new();
     let good = Stub::start("*.system.svc", success()).await;
     let mut bad = Vec::new();
@@ -45,7 +45,7 @@ async fn a_thousand_extensions_do_not_keep_each_other() {
             handler("x")
         };
         let ca_bundle = stub.as_ref().map_or(&good.ca_bundle, |stub| &stub.ca_bundle);
-        // Port 9 of this machine: nobody listens there.
+        // Port 9 is closed.
         let address = stub
             .as_ref()
             .map_or(([127, 0, 0, 1], 9).into(), |stub| stub.address);
@@ -57,7 +57,7 @@ async fn a_thousand_extensions_do_not_keep_each_other() {
     assert_eq!(bed.registry.handlers().unwrap().len(), EXTENSIONS);
     let client = bed.client();
 
-    // Those that lie are never ignored: they fail the whole, in any order.
+    // An invalid status is never ignored: it fails the whole call, in any order.
     let budget = Duration::from_secs(20);
     let options = CallOptions {
         budget: Some(budget),
@@ -69,7 +69,7 @@ async fn a_thousand_extensions_do_not_keep_each_other() {
     assert!(failed.contains("got unknown response status \"Lie\""), "{failed}");
     assert!(started.elapsed() < budget + LATE);
 
-    // Without them it is a success: those that are dead, slow or drip are ignored, as they ask for.
+    // Without invalid statuses the call succeeds: failures of dead, slow and dripping servers are ignored by their policy.
     for number in (0..EXTENSIONS).filter(|number| number % 40 == 20) {
         bed.registry.remove(&format!("ext-{number}"));
     }
@@ -80,10 +80,10 @@ async fn a_thousand_extensions_do_not_keep_each_other() {
     assert_eq!(
         good.hits() - before,
         EXTENSIONS / 10 * 9,
-        "each healthy one is asked once"
+        "each healthy handler is called once"
     );
 
-    // One after another with a second for each that is slow, there is not enough time for all.
+    // Sequential calls exceed the budget, because each slow server takes a second.
     let options = CallOptions {
         budget: Some(Duration::from_secs(3)),
         ..<_>::default()

@@ -25,7 +25,7 @@ use crate::{
     response::ResponseStatus,
 };
 
-/// Servers by name, each an ExtensionConfig with the handlers that it is given.
+/// Servers by name, each an ExtensionConfig with handlers.
 struct Bed {
     registry: Arc<Registry>,
     names: Names,
@@ -56,7 +56,7 @@ fn outcome(message: &str, retry_after_seconds: i32) -> Reply {
 impl Bed {
     fn new() -> Self {
         Self {
-            registry: Arc::new(Registry::in_code()),
+            registry: Arc::new(Registry::listed()),
             names: Names::default(),
         }
     }
@@ -71,7 +71,7 @@ impl Bed {
         }
     }
 
-    /// A server for the ExtensionConfig `name`.
+    /// Starts a server for the ExtensionConfig `name`.
     async fn with(&mut self, name: &str, handlers: Vec<Handler>, reply: Reply) -> Stub {
         let host = format!("{name}.system.svc");
         let stub = Stub::start(&host, reply).await;
@@ -88,11 +88,7 @@ impl Bed {
             proxies: false,
             ..TransportOptions::default()
         });
-        HookClient::new(
-            Arc::new(Catalog::of_cluster_api()),
-            self.registry.clone(),
-            transport,
-        )
+        HookClient::new(Arc::new(Catalog::cluster_api()), self.registry.clone(), transport)
     }
 }
 
@@ -117,7 +113,7 @@ async fn call_all(client: &HookClient, options: CallOptions) -> Result<BeforeClu
 }
 
 #[tokio::test]
-async fn a_handler_is_asked_at_its_path_with_all_settings() {
+async fn a_handler_is_called_at_its_path_with_merged_settings() {
     let mut bed = Bed::new();
     let stub = bed.with("ext1", vec![], outcome("hello", 5)).await;
     let mut config = Bed::config("ext1", &stub.ca_bundle);
@@ -131,7 +127,11 @@ async fn a_handler_is_asked_at_its_path_with_all_settings() {
         .await
         .unwrap();
     assert_eq!((&*response.message, response.retry_after_seconds), ("hello", 5));
-    assert_eq!(request.settings.len(), 1, "the caller's own stay as they are");
+    assert_eq!(
+        request.settings.len(),
+        1,
+        "the caller's own settings are unchanged"
+    );
     let (path, body) = stub.asked.lock()[0].clone();
     let (path, query) = path.split_once('?').unwrap();
     assert_eq!(
@@ -144,7 +144,7 @@ async fn a_handler_is_asked_at_its_path_with_all_settings() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_called_is_not_asked() {
+async fn inapplicable_handlers_are_not_called() {
     let mut bed = Bed::new();
     let stub = bed.with("ext1", vec![handler("first")], success()).await;
     let client = bed.client();
@@ -183,7 +183,7 @@ async fn who_cannot_be_called_is_not_asked() {
 }
 
 #[tokio::test]
-async fn what_a_call_that_fails_means_is_for_its_policy() {
+async fn the_failure_policy_applies_to_failed_calls() {
     let text = |status, text: &str| Reply::Text(status, text.to_owned());
     let success_but = Reply::Json(json!({"status": "Success", "retryAfterSeconds": "x"}));
     for (reply, expected, is_ignored) in [
@@ -236,7 +236,7 @@ async fn what_a_call_that_fails_means_is_for_its_policy() {
                 assert_eq!(
                     response,
                     BeforeClusterCreateResponse::default(),
-                    "nothing of it is left: {reply:?}"
+                    "the response is the default: {reply:?}"
                 );
             } else {
                 let expected = format!("failed to call extension handler {name:?}: {expected}");
@@ -248,7 +248,7 @@ async fn what_a_call_that_fails_means_is_for_its_policy() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_ignored_by_policy() {
+async fn an_unreachable_server_is_ignored_by_policy() {
     let bed = Bed::new();
     let ca_bundle = Stub::start("a", success()).await.ca_bundle;
     let config = Bed::config("ext1", &ca_bundle);
@@ -264,7 +264,7 @@ async fn a_server_that_is_not_there_is_ignored_by_policy() {
         call(&client, "fail.ext1")
             .await
             .unwrap_err()
-            .contains("cannot connect: it has no address")
+            .contains("cannot connect: host has no address")
     );
 
     let config = Bed::config("ext1", "garbage");
@@ -274,7 +274,7 @@ async fn a_server_that_is_not_there_is_ignored_by_policy() {
             .await
             .unwrap_err()
             .contains("the CA bundle has no usable certificate"),
-        "a mistake of the cluster's admin is not one of the server"
+        "an invalid configuration is not a failure of the server"
     );
     let config = Bed::config("ext1", "");
     bed.registry.register(config, vec![ignoring("ignore")]).unwrap();
@@ -287,7 +287,7 @@ async fn a_server_that_is_not_there_is_ignored_by_policy() {
 }
 
 #[tokio::test]
-async fn all_are_called_by_name_until_one_fails() {
+async fn handlers_are_called_in_order_until_one_fails() {
     let mut bed = Bed::new();
     assert_eq!(
         call_all(&bed.client(), CallOptions::default()).await,
@@ -321,12 +321,12 @@ async fn all_are_called_by_name_until_one_fails() {
     assert_eq!(
         [&first, &second, &third].map(Stub::hits),
         [5, 3, 2],
-        "who is behind it is not called"
+        "later handlers are not called"
     );
 }
 
 #[tokio::test]
-async fn handlers_are_for_the_namespaces_that_they_select() {
+async fn handlers_apply_to_selected_namespaces() {
     let mut bed = Bed::new();
     bed.with("all", vec![handler("x")], success()).await;
     let some = bed.with("some", vec![], success()).await;
@@ -345,7 +345,7 @@ async fn handlers_are_for_the_namespaces_that_they_select() {
         assert_eq!(
             names(namespace).await.unwrap_err().to_string(),
             format!(
-                "cannot tell whether extension handler \"x.some\" is called: namespace {namespace:?} not found"
+                "cannot determine whether extension handler \"x.some\" applies: namespace {namespace:?} not found"
             )
         );
     }
@@ -360,7 +360,7 @@ async fn handlers_are_for_the_namespaces_that_they_select() {
 }
 
 #[tokio::test]
-async fn a_response_is_kept_where_that_is_asked() {
+async fn responses_are_cached_on_request() {
     let mut bed = Bed::new();
     let stub = bed.with("ext1", vec![handler("first")], outcome("one", 0)).await;
     let client = bed.client();
@@ -379,7 +379,7 @@ async fn a_response_is_kept_where_that_is_asked() {
     assert_eq!(asked("x", true).await, "one");
     assert_eq!(stub.hits(), 1);
     assert_eq!(asked("y", true).await, "two", "another request");
-    assert_eq!(asked("x", false).await, "two", "not asked for");
+    assert_eq!(asked("x", false).await, "two", "caching is not enabled");
     let mut config = Bed::config("ext1", &stub.ca_bundle);
     config.resource_version = "2".into();
     bed.registry.register(config, vec![handler("first")]).unwrap();
@@ -387,5 +387,5 @@ async fn a_response_is_kept_where_that_is_asked() {
     stub.set(Reply::Json(json!({"status": "Failure"})));
     assert_eq!(asked("z", true).await, "");
     stub.set(outcome("three", 0));
-    assert_eq!(asked("z", true).await, "three", "what failed is not kept");
+    assert_eq!(asked("z", true).await, "three", "a failure is not cached");
 }

@@ -1,4 +1,4 @@
-//! A server that answers as a test wants it to, over TLS.
+//! A TLS server with scripted replies.
 
 use std::{collections::BTreeMap, convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -20,40 +20,40 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use webhook_transport::client::Resolve;
 
-/// What a request is answered with.
+/// The reply to a request.
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
     Json(Value),
     Text(StatusCode, String),
     Redirect(String),
     Large(usize),
-    /// A byte each 20 ms, for ever.
+    /// A byte every 20 ms, without end.
     Drip,
-    /// Nothing, for ever.
+    /// No reply.
     Silence,
     /// The connection is closed.
     Close,
 }
 
-/// A server, and what it was asked: each path with its body.
+/// A server and the requests that it received: each path with its body.
 #[derive(Clone)]
 pub(super) struct Stub {
     pub(super) address: SocketAddr,
     pub(super) ca_bundle: String,
     pub(super) asked: Arc<Mutex<Vec<(String, Value)>>>,
-    /// The names by which it was called in handshakes.
+    /// The server names of TLS handshakes.
     pub(super) called: Arc<Mutex<Vec<String>>>,
     reply: Arc<Mutex<Reply>>,
 }
 
-/// Servers by name, whatever the port.
+/// Resolves servers by name, ignoring the port.
 #[derive(Clone, Default)]
 pub(super) struct Names(pub(super) BTreeMap<String, SocketAddr>);
 
 // === impl Stub ===
 
 impl Stub {
-    /// A server with a certificate for `name` of a CA of its own.
+    /// Starts a server with a certificate for `name`, issued by its own CA.
     pub(super) async fn start(name: &str, reply: Reply) -> Self {
         let mut ca = CertificateParams::default();
         ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -146,7 +146,7 @@ impl Stub {
     }
 }
 
-/// What a handler that has nothing to say answers.
+/// The response of a handler without a message.
 pub(super) fn success() -> Reply {
     Reply::Json(json!({"status": "Success"}))
 }

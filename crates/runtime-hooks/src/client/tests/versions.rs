@@ -1,4 +1,4 @@
-//! Handlers that answer other versions than are asked.
+//! Handlers that answer other versions than the caller's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,7 +118,7 @@ async fn greet(client: &HookClient, handler: &str) -> Result<ResponseV2, String>
 }
 
 #[tokio::test]
-async fn who_answers_an_older_version_is_asked_in_it() {
+async fn an_older_handler_is_called_in_its_version() {
     let mut bed = Bed::new();
     let older = answering("older", V1::reference(), FailurePolicy::Fail);
     let newer = answering("newer", V2::reference(), FailurePolicy::Fail);
@@ -145,13 +145,13 @@ async fn who_answers_an_older_version_is_asked_in_it() {
     let older = bed.registry.get("older.a").unwrap().unwrap();
     let request = json!({"first": "A", "last": "B"});
     let shown = client.request_json(&V2::reference(), &older, &request).unwrap();
-    assert_eq!(shown, asked[0].1, "what would be sent is what is sent");
+    assert_eq!(shown, asked[0].1, "request_json returns the request that is sent");
 
     let all = client
         .call_all::<V2>("", &<_>::default(), CallOptions::default())
         .await
         .unwrap();
-    assert_eq!(all.total, 0, "what only one handler can say is not merged");
+    assert_eq!(all.total, 0, "call_all drops other fields");
 
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &counted).unwrap();

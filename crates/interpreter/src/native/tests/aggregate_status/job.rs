@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{NOW, status};
 
 #[test]
-fn a_job_ends_in_all_clusters_or_fails_in_one() {
+fn a_job_completes_in_all_clusters_or_fails_in_one() {
     let with = |types: &[&str], start: &str, completion: Option<&str>| {
         let conditions: Vec<Value> = types
             .iter()
@@ -75,7 +75,7 @@ fn a_job_ends_in_all_clusters_or_fails_in_one() {
 }
 
 #[test]
-fn a_cron_job_has_what_started_last() {
+fn a_cron_job_has_the_last_start() {
     let old = json!({"status": {"active": [{"name": "old"}], "lastScheduleTime": "2025-01-01T00:00:00Z"}});
     let status = |statuses: &[Value]| status("batch/v1", "CronJob", &old, statuses);
     assert_eq!(

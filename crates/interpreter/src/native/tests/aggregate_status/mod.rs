@@ -12,7 +12,7 @@ mod job;
 
 const NOW: &str = "2026-01-05T00:00:00Z";
 
-/// Status of clusters `a`, `b` and so on; null where it was not collected.
+/// Statuses of the clusters `a`, `b` and so on; null if not collected.
 fn items(statuses: &[Value]) -> Vec<AggregatedStatusItem> {
     let items = ('a'..)
         .zip(statuses)
@@ -24,7 +24,7 @@ fn items(statuses: &[Value]) -> Vec<AggregatedStatusItem> {
     items.collect()
 }
 
-/// The status that an object gets of clusters.
+/// The status of an object after aggregation.
 #[track_caller]
 fn status(api_version: &str, kind: &str, object: &Value, statuses: &[Value]) -> Value {
     let object = of_kind(api_version, kind, object);
@@ -39,7 +39,7 @@ fn status(api_version: &str, kind: &str, object: &Value, statuses: &[Value]) -> 
 }
 
 #[test]
-fn numbers_are_added_up() {
+fn numbers_are_added() {
     for (api_version, kind, names) in [
         (
             "apps/v1",
@@ -116,7 +116,7 @@ fn numbers_are_added_up() {
 }
 
 #[test]
-fn a_generation_is_observed_as_soon_as_all_clusters_have_seen_it() {
+fn a_generation_is_observed_after_all_clusters_observed_it() {
     let old = json!({"metadata": {"generation": 5}, "status": {"observedGeneration": 4}});
     let seen = |observed: i64, generation: i64, of_template: i64| json!({"observedGeneration": observed, "generation": generation, "resourceTemplateGeneration": of_template});
     for kind in ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"] {
@@ -135,7 +135,7 @@ fn a_generation_is_observed_as_soon_as_all_clusters_have_seen_it() {
 }
 
 #[test]
-fn disrupted_pods_are_those_of_each_cluster() {
+fn disrupted_pods_of_all_clusters_are_listed() {
     let old = json!({"status": {"disruptedPods": {"old": "2026-01-01T00:00:00Z"}}});
     let in_cluster = json!({"disruptedPods": {"web": "2026-01-02T00:00:00Z"}});
     let status = |statuses: &[Value]| status("policy/v1", "PodDisruptionBudget", &old, statuses);
@@ -147,7 +147,7 @@ fn disrupted_pods_are_those_of_each_cluster() {
 }
 
 #[test]
-fn each_address_is_there_once() {
+fn addresses_are_deduplicated() {
     let load_balancer = |ingress: Value| json!({"loadBalancer": {"ingress": ingress}});
     let http = json!({"port": 80, "protocol": "TCP"});
     let https = json!({"port": 443, "protocol": "TCP"});
@@ -177,7 +177,7 @@ fn each_address_is_there_once() {
 }
 
 #[test]
-fn the_worst_phase_counts() {
+fn the_worst_phase_is_used() {
     for (kind, phases, expected) in [
         ("Pod", &["Running", "Failed", "Pending"][..], "Failed"),
         ("Pod", &["Running", "Pending"], "Pending"),
@@ -248,7 +248,7 @@ fn a_pod_has_the_states_of_all_containers() {
 }
 
 #[tokio::test]
-async fn other_kinds_stay_as_they_are() {
+async fn other_kinds_are_unchanged() {
     let interpreter = resource_interpreter(NativeInterpreter::new(jiff::Timestamp::now));
     for (api_version, kind, expected) in [
         ("apps/v1", "Deployment", json!({"replicas": 1})),
@@ -265,7 +265,7 @@ async fn other_kinds_stay_as_they_are() {
 }
 
 #[test]
-fn a_field_of_another_type_is_named_with_its_cluster() {
+fn a_wrong_type_is_reported_with_its_cluster() {
     for (api_version, kind, object, in_cluster, message) in [
         (
             "apps/v1",

@@ -1,4 +1,4 @@
-//! A server that ends while it is called.
+//! Shutdown of a server during calls.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use test_authority::TestAuthority;
 use crate::extension::{Extension, SLOW, call};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_are_under_way_are_answered() {
+async fn active_calls_are_finished() {
     let authority = TestAuthority::new("first");
     let mut server = Extension::start(&authority, None).await;
     let client = server.client(&authority.pem(), None).await;
@@ -18,7 +18,7 @@ async fn calls_that_are_under_way_are_answered() {
         })
         .collect();
     tokio::time::sleep(SLOW / 2).await;
-    server.tell_to_end();
+    server.start_shutdown();
     for call in calls {
         assert_eq!(call.await.unwrap(), Ok("at last".into()));
     }

@@ -1,4 +1,4 @@
-//! Which webhook is asked (W3, W7, §2c, §2i), and what becomes of those that fail.
+//! Selection of webhooks (W3, W7, §2c, §2i), and failures.
 
 use super::*;
 use crate::{NativeInterpreter, ObjectHealth, Operation, customization::Customizations};
@@ -12,7 +12,7 @@ fn fitting(rules: Value, operation: Operation, object: &Value) -> usize {
 }
 
 #[test]
-fn a_rule_fits_in_operation_group_version_and_kind() {
+fn a_rule_matches_operation_group_version_and_kind() {
     let rule = |operations: &[&str], groups: &[&str], versions: &[&str], kinds: &[&str]| json!([{"operations": operations, "apiGroups": groups, "apiVersions": versions, "kinds": kinds}]);
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
     for (rules, object, expected) in [
@@ -75,7 +75,7 @@ fn a_rule_fits_in_operation_group_version_and_kind() {
 }
 
 #[test]
-fn the_old_name_of_an_operation_is_the_operation() {
+fn the_old_name_of_an_operation_is_an_alias() {
     let rules = json!([{"operations": ["InterpretHealthy"], "apiGroups": ["*"], "apiVersions": ["*"], "kinds": ["*"]}]);
     assert_eq!(fitting(rules, Operation::InterpretHealth, &deployment()), 1);
 }
@@ -83,7 +83,7 @@ fn the_old_name_of_an_operation_is_the_operation() {
 const DEPLOYMENTS: [&str; 3] = ["apps", "v1", "Deployment"];
 
 #[tokio::test]
-async fn the_least_by_configuration_and_name_is_asked_and_nobody_else() {
+async fn the_webhook_that_sorts_first_is_called() {
     let fake = Fake::new(vec![
         ("/a-z", json!({"healthy": false})),
         ("/a-y", json!({"healthy": true})),
@@ -109,20 +109,20 @@ async fn the_least_by_configuration_and_name_is_asked_and_nobody_else() {
     assert!(
         told[0][0]
             .to_string()
-            .starts_with("webhook a.example.com is not asked InterpretReplica, InterpretComponent, ")
+            .starts_with("webhook a.example.com is not called for InterpretReplica, InterpretComponent, ")
     );
-    let interpreter = asking(webhooks);
+    let interpreter = interpreter_of(webhooks);
     assert_eq!(interpreter.health(&deployment()).await.0, ObjectHealth::Healthy);
-    assert_eq!(fake.asked(), ["/a-y"]);
+    assert_eq!(fake.called_paths(), ["/a-y"]);
     assert_eq!(
         fake.asked.lock()[0].2,
         Duration::from_secs(10),
-        "where no timeout is given"
+        "the default timeout"
     );
 }
 
 #[test]
-fn shadowed_is_what_an_earlier_one_is_asked() {
+fn an_earlier_webhook_shadows_later_ones() {
     let webhooks = Webhooks::new(Fake::new(vec![]));
     let states = webhooks.replace(&[configuration(
         "c",
@@ -141,7 +141,7 @@ fn shadowed_is_what_an_earlier_one_is_asked() {
     )]);
     let told: Vec<_> = states[0].shadowed.iter().map(ToString::to_string).collect();
     let says = |webhook: &str, operation: &str, by: &str| {
-        format!("webhook {webhook} is not asked {operation} of objects that webhook c/{by} is asked about")
+        format!("webhook {webhook} is not called for {operation} of objects that webhook c/{by} also selects")
     };
     assert_eq!(
         told,
@@ -154,7 +154,7 @@ fn shadowed_is_what_an_earlier_one_is_asked() {
 }
 
 #[tokio::test]
-async fn customizations_count_before_webhooks_before_what_is_known_for_each_operation() {
+async fn customizations_precede_webhooks_and_built_in_rules() {
     let customizations = Customizations::default();
     customizations.replace(&[json!({
         "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
@@ -177,16 +177,16 @@ async fn customizations_count_before_webhooks_before_what_is_known_for_each_oper
         Arc::new(NativeInterpreter::new(|| jiff::Timestamp::UNIX_EPOCH)),
     ]);
     assert_eq!(interpreter.replicas(&deployment()).await.unwrap().unwrap().0, 2);
-    assert!(fake.asked().is_empty());
+    assert!(fake.called_paths().is_empty());
     assert_eq!(interpreter.health(&deployment()).await.0, ObjectHealth::Unhealthy);
-    assert_eq!(fake.asked(), ["/x"]);
+    assert_eq!(fake.called_paths(), ["/x"]);
     let revised = interpreter.revise_replicas(&deployment(), 3).await.unwrap();
     assert_eq!(revised["spec"]["replicas"], 3);
-    assert_eq!(fake.asked(), ["/x"]);
+    assert_eq!(fake.called_paths(), ["/x"]);
 }
 
 #[tokio::test]
-async fn a_failure_is_the_answer_unless_it_is_ignored() {
+async fn a_failure_is_final_unless_it_is_ignored() {
     let mut object = deployment();
     object["status"] = json!({"observedGeneration": 0});
     let fails = |policy: Option<&str>, path: &str| {
@@ -200,7 +200,7 @@ async fn a_failure_is_the_answer_unless_it_is_ignored() {
     for (object_of, says, expected) in [
         (fails(None, "x"), vec![], ObjectHealth::Unknown),
         (fails(Some("Fail"), "x"), vec![], ObjectHealth::Unknown),
-        // Kubernetes' own kinds are known.
+        // Built-in rules apply to Kubernetes' own kinds.
         (fails(Some("Ignore"), "x"), vec![], ObjectHealth::Unhealthy),
         (
             fails(Some("Ignore"), "x"),
@@ -212,7 +212,7 @@ async fn a_failure_is_the_answer_unless_it_is_ignored() {
             vec![("/x", json!({"uid": "u2"}))],
             ObjectHealth::Unhealthy,
         ),
-        // What a webhook says is never ignored.
+        // A failure that the webhook reports is never ignored.
         (
             fails(Some("Ignore"), "x"),
             vec![("/x", refuses)],
@@ -246,7 +246,7 @@ async fn a_failure_is_the_answer_unless_it_is_ignored() {
 }
 
 #[tokio::test]
-async fn where_one_is_ignored_the_next_is_asked() {
+async fn after_an_ignored_failure_the_next_webhook_is_called() {
     let fake = Fake::new(vec![("/second", json!({"healthy": false}))]);
     let webhooks = Webhooks::new(fake.clone());
     let mut first = webhook("a.example.com", "first", &["*"], DEPLOYMENTS);
@@ -254,15 +254,15 @@ async fn where_one_is_ignored_the_next_is_asked() {
     let second = webhook("b.example.com", "second", &["*"], DEPLOYMENTS);
     webhooks.replace(&[configuration("c", &[second, first])]);
     assert_eq!(
-        asking(webhooks).health(&deployment()).await.0,
+        interpreter_of(webhooks).health(&deployment()).await.0,
         ObjectHealth::Unhealthy
     );
-    assert_eq!(fake.asked(), ["/first", "/second"]);
+    assert_eq!(fake.called_paths(), ["/first", "/second"]);
     assert_eq!(*fake.ignored.lock(), ["c/a.example.com: connection refused"]);
 }
 
 #[tokio::test]
-async fn a_webhook_that_cannot_be_called_is_asked_and_fails() {
+async fn questions_to_an_invalid_webhook_fail() {
     let mut hook = webhook("a.example.com", "x", &["*"], DEPLOYMENTS);
     hook["interpreterContextVersions"] = json!(["v2"]);
     hook["failurePolicy"] = "Ignore".into();
@@ -272,19 +272,19 @@ async fn a_webhook_that_cannot_be_called_is_asked_and_fails() {
     let good = webhook("c.example.com", "x", &["*"], ["", "v1", "Node"]);
     let states = webhooks.replace(&[configuration("c", &[hook, odd, good])]);
     assert!(matches!(&states[0].usage, WebhookUsage::Failing(problems) if problems.len() == 2));
-    let interpreter = asking(webhooks);
+    let interpreter = interpreter_of(webhooks);
     let error = interpreter.retain(&deployment(), &json!({})).await.unwrap_err();
     assert_eq!(
         error.source.to_string(),
-        "cannot be called: webhooks[0].interpreterContextVersions: must have v1alpha1, the only version there is"
+        "cannot be called: webhooks[0].interpreterContextVersions: must have v1alpha1, the only supported version"
     );
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
     assert!(interpreter.retain(&pod, &json!({})).await.is_err());
-    assert!(interpreter.is_answered(Operation::Retain, &pod));
+    assert!(interpreter.has_interpreter(Operation::Retain, &pod));
 }
 
 #[tokio::test]
-async fn what_cannot_be_used_stays_as_it_was() {
+async fn an_invalid_configuration_keeps_the_previous_webhooks() {
     let fake = Fake::new(vec![
         ("/old", json!({"healthy": true})),
         ("/new", json!({"healthy": false})),
@@ -339,7 +339,7 @@ async fn what_cannot_be_used_stays_as_it_was() {
 }
 
 #[tokio::test]
-async fn until_they_are_listed_nobody_knows_who_answers() {
+async fn questions_fail_until_webhooks_are_listed() {
     let webhooks = Arc::new(Webhooks::new(Fake::new(vec![])));
     let interpreter = ResourceInterpreter::new(vec![webhooks.clone()]);
     let error = interpreter.retain(&deployment(), &json!({})).await.unwrap_err();
@@ -356,6 +356,6 @@ async fn until_they_are_listed_nobody_knows_who_answers() {
 }
 
 #[test]
-fn the_definition_is_structural_and_bounded() {
+fn the_crd_is_structural_and_bounded() {
     insta::assert_yaml_snapshot!(webhook_configuration_crd());
 }

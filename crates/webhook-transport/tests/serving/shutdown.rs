@@ -1,4 +1,4 @@
-//! How a server ends: with what is under way, and soon.
+//! Graceful shutdown.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn lingering(linger: Duration) -> ServerOptions {
 }
 
 #[tokio::test]
-async fn what_is_under_way_is_answered() {
+async fn active_requests_are_finished() {
     for version in [HTTP1, HTTP2] {
         let served = Served::new();
         let mut server = Server::start(served.tls(), lingering(Duration::ZERO)).await;
@@ -26,39 +26,45 @@ async fn what_is_under_way_is_answered() {
         let mut sender = server.connect(&served.client(version)).await.unwrap();
         let under_way = tokio::spawn(async move { (sender.ask("/slow").await, sender) });
         tokio::time::sleep(SHORT).await;
-        server.tell_to_end();
-        eventually("the idle one is closed", async || idle.is_closed()).await;
+        server.start_shutdown();
+        eventually("the idle connection is closed", async || idle.is_closed()).await;
         let (answer, sender) = under_way.await.unwrap();
         assert_eq!(answer.unwrap().0.as_u16(), 200, "{version}");
-        eventually("the busy one is closed", async || sender.is_closed()).await;
+        eventually("the busy connection is closed", async || sender.is_closed()).await;
         assert!(TcpStream::connect(server.address).await.is_err());
         server.ended().await;
     }
 }
 
 #[tokio::test]
-async fn who_still_knows_the_address_is_served_for_a_while() {
+async fn the_linger_time_serves_late_clients() {
     for version in [HTTP1, HTTP2] {
         let served = Served::new();
         let mut server = Server::start(served.tls(), lingering(SHORT * 10)).await;
         let client = served.client(version);
         let mut kept = server.connect(&client).await.unwrap();
         kept.ask("/").await.unwrap();
-        server.tell_to_end();
+        server.start_shutdown();
         tokio::time::sleep(SHORT).await;
-        kept.ask("/").await.expect("a connection is kept");
+        kept.ask("/").await.expect("an idle connection stays open");
         if version == HTTP1 {
-            eventually("it is told to leave", async || kept.is_closed()).await;
+            eventually("the client is told to close the connection", async || {
+                kept.is_closed()
+            })
+            .await;
         }
         let mut new = server.connect(&client).await.unwrap();
-        new.ask("/").await.expect("a connection is accepted");
+        new.ask("/").await.expect("a new connection is accepted");
         server.ended().await;
-        eventually("all are closed", async || kept.is_closed() && new.is_closed()).await;
+        eventually("all connections are closed", async || {
+            kept.is_closed() && new.is_closed()
+        })
+        .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_call_fails_that_began_before_the_end() {
+async fn calls_started_before_shutdown_succeed() {
     for version in [HTTP1, HTTP2] {
         let served = Served::new();
         let mut server = Server::start(served.tls(), lingering(Duration::ZERO)).await;
@@ -68,7 +74,7 @@ async fn no_call_fails_that_began_before_the_end() {
             calls.push(tokio::spawn(async move { sender.ask("/slow").await }));
         }
         tokio::time::sleep(SHORT).await;
-        server.tell_to_end();
+        server.start_shutdown();
         for call in calls {
             assert!(call.await.unwrap().is_ok(), "{version}");
         }
@@ -77,7 +83,7 @@ async fn no_call_fails_that_began_before_the_end() {
 }
 
 #[tokio::test]
-async fn a_request_that_never_ends_does_not_hold_the_server() {
+async fn an_endless_request_does_not_block_shutdown() {
     for version in [HTTP1, HTTP2] {
         let served = Served::new();
         let options = ServerOptions {
@@ -88,22 +94,22 @@ async fn a_request_that_never_ends_does_not_hold_the_server() {
         let mut sender = server.connect(&served.client(version)).await.unwrap();
         let under_way = tokio::spawn(async move { sender.ask("/never").await });
         tokio::time::sleep(SHORT).await;
-        server.tell_to_end();
+        server.start_shutdown();
         server.ended().await;
         assert!(under_way.await.unwrap().is_err(), "{version}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_is_dropped_drops_its_connections() {
+async fn dropping_a_server_drops_its_connections() {
     let served = Served::new();
     let server = Server::start(served.tls(), ServerOptions::default()).await;
     let mut sender = server.connect(&served.client(HTTP1)).await.unwrap();
     sender.ask("/").await.unwrap();
     let address = server.address;
     server.task.abort();
-    eventually("it is closed", async || sender.is_closed()).await;
-    eventually("nobody listens", async || {
+    eventually("the connection is closed", async || sender.is_closed()).await;
+    eventually("the listener is closed", async || {
         TcpStream::connect(address).await.is_err()
     })
     .await;

@@ -1,48 +1,49 @@
-//! Which customizations are not asked, since another one counts more that is for the same objects.
+//! Customizations that are not used for some objects because another one has precedence.
 
 use std::{collections::HashMap, fmt};
 
-use super::compile::CompiledCustomization;
+use super::compiled_customization::CompiledCustomization;
 use crate::{InterpretingMode, Operation};
 
-/// A customization that is not asked about some objects, as closely as its target fits them.
+/// A customization that is not used for some objects, although its target is as specific as that of the used
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverruledCustomization {
-    /// Which, for example `ResourceInterpretation databases`.
+    /// The customization, for example `ResourceInterpretation databases`.
     pub customization: String,
-    /// By whom.
+    /// The customization that is used.
     pub by: String,
-    /// What it is not asked.
+    /// The affected operations.
     pub operations: Vec<Operation>,
 }
 
 // === impl OverruledCustomization ===
 
-/// For people.
+/// Formats a log message.
 impl fmt::Display for OverruledCustomization {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operations: Vec<_> = self.operations.iter().map(|operation| operation.name()).collect();
         let (operations, by) = (operations.join(", "), &self.by);
         write!(
             formatter,
-            "is not asked {operations} of objects that {by} is asked about, whose target is as specific and which counts more by its name"
+            "is not used for {operations} of objects that {by} also selects: its target is as specific and it has precedence by its name"
         )
     }
 }
 
-/// Those of some customizations that are overruled by others, which come before them; of each operation by the first.
+/// Returns the customizations that an earlier one overrules; for each operation the first one.
 pub(super) fn overruled<'a>(
     customizations: impl Iterator<Item = &'a CompiledCustomization>,
 ) -> Vec<OverruledCustomization> {
     let mut found = Vec::new();
-    // By kind; none for those with a target for any.
+    // By kind; `None` for targets of any kind.
     let mut earlier = HashMap::<Option<&str>, Vec<&CompiledCustomization>>::new();
-    // What those say that chain is put together.
+    // Answers of chained customizations are combined.
     let replacing = customizations.filter(|customization| customization.mode == InterpretingMode::Replace);
     for customization in replacing {
         let kinds: Vec<_> = customization.kinds().collect();
         let mut own: Vec<OverruledCustomization> = Vec::new();
-        // So is what several depend on.
+        // Dependencies are united, too.
         let operations = customization.interpreters.keys();
         for operation in operations.filter(|operation| **operation != Operation::InterpretDependency) {
             let overrules = |other: &&&CompiledCustomization| {
@@ -75,7 +76,7 @@ pub(super) fn overruled<'a>(
 // === impl CompiledCustomization ===
 
 impl CompiledCustomization {
-    /// The kinds that its targets name; none where one is for any.
+    /// The kinds of its targets; `None` for any kind.
     fn kinds(&self) -> impl Iterator<Item = Option<&str>> {
         self.targets.iter().flat_map(|target| match &target.kinds {
             None => vec![None],
@@ -83,7 +84,7 @@ impl CompiledCustomization {
         })
     }
 
-    /// Whether both are for objects that they fit as closely.
+    /// Reports whether both select the same objects with the same specificity.
     fn conflicts(&self, other: &Self) -> bool {
         let mut targets = self.targets.iter();
         targets.any(|target| other.targets.iter().any(|other| target.conflicts(other)))

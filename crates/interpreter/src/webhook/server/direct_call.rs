@@ -1,4 +1,4 @@
-//! Questions without a network, for tests of handlers: what is asked and answered goes through JSON as ever.
+//! Questions without a network, for tests of handlers. Requests and responses are still encoded as JSON.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -12,12 +12,12 @@ use super::InterpreterServer;
 use crate::{
     Answer, Question,
     webhook::{
-        Calling, ResourceInterpreterContext, ResourceInterpreterRequest, WebhookCallError, WebhookCaller,
+        CallFuture, ResourceInterpreterContext, ResourceInterpreterRequest, WebhookCallError, WebhookCaller,
         WebhookError, WebhookRequestError,
     },
 };
 
-/// The server answers with nothing that is a response; callers count that as a call that failed.
+/// The server answered with an HTTP error, which callers count as a failed call.
 #[derive(Debug, Error)]
 #[error("answered {status}: {message}")]
 struct NoResponseError {
@@ -25,7 +25,7 @@ struct NoResponseError {
     message: String,
 }
 
-/// How long a question may take that is asked directly.
+/// The timeout of a direct call.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 // === impl InterpreterServer ===
@@ -35,11 +35,11 @@ impl InterpreterServer {
     ///
     /// # Errors
     ///
-    /// When nobody answers it there, or it takes too long, or what is said is no answer.
-    pub async fn ask_directly(&self, path: &str, question: Question<'_>) -> Result<Answer, WebhookError> {
+    /// When there is no handler, it times out, or its response is invalid.
+    pub async fn call_directly(&self, path: &str, question: Question<'_>) -> Result<Answer, WebhookError> {
         let uid = self.uid();
-        let request = ResourceInterpreterRequest::of(question, uid.as_str())?;
-        let body = serde_json::to_vec(&ResourceInterpreterContext::of_request(request));
+        let request = ResourceInterpreterRequest::from_question(question, uid.as_str())?;
+        let body = serde_json::to_vec(&ResourceInterpreterContext::from_request(request));
         let body = body.map_err(WebhookRequestError::Write)?;
         let said = self.post_directly(path, body.into(), TIMEOUT).await?;
         Ok(Answer::read_response(&said, &uid, question)?)
@@ -73,13 +73,13 @@ impl InterpreterServer {
     }
 }
 
-/// Asks itself, whatever server is called, at the path that is called.
+/// Calls this server, ignoring the server's address, at the requested path.
 impl WebhookCaller for InterpreterServer {
     fn uid(&self) -> String {
         self.asked.fetch_add(1, Ordering::Relaxed).to_string()
     }
 
-    fn call<'a>(&'a self, server: &'a ServerReference, body: Bytes, timeout: Duration) -> Calling<'a> {
+    fn call<'a>(&'a self, server: &'a ServerReference, body: Bytes, timeout: Duration) -> CallFuture<'a> {
         Box::pin(self.post_directly(server.prefix(), body, timeout))
     }
 }

@@ -1,4 +1,4 @@
-//! ExtensionConfigs and servers that do not stay as they are, or say what cannot be.
+//! ExtensionConfigs and servers that change, or have invalid content.
 
 use std::{
     sync::{
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{Answer, call, config, handler, pair};
 
-/// A discovered ExtensionConfig with handlers of one hook; all of it says which it is.
+/// A discovered ExtensionConfig with handlers of one hook; `which` appears in all of its fields.
 fn written(name: &str, handlers: &[&str], hook: &str, which: &str) -> Value {
     let handlers = handlers.iter().map(|handler| {
         json!({
@@ -39,8 +39,8 @@ fn written(name: &str, handlers: &[&str], hook: &str, which: &str) -> Value {
 }
 
 #[test]
-fn nobody_sees_half_of_an_extension_config_that_flips() {
-    let registry = Arc::new(Registry::in_code());
+fn an_extension_config_is_replaced_atomically() {
+    let registry = Arc::new(Registry::listed());
     let one = written("ext1", &["a", "b"], "BeforeClusterCreate", "one");
     let other = written("ext1", &["a", "b", "c"], "BeforeClusterCreate", "other");
     registry.apply(&one).unwrap();
@@ -71,8 +71,8 @@ fn nobody_sees_half_of_an_extension_config_that_flips() {
 }
 
 #[test]
-fn a_handler_may_come_to_answer_another_hook() {
-    let registry = Registry::in_code();
+fn a_handler_may_change_its_hook() {
+    let registry = Registry::listed();
     let (create, patches) = (BeforeClusterCreate::reference(), GeneratePatches::reference());
     for (hook, counts) in [
         ("BeforeClusterCreate", [1, 0]),
@@ -86,8 +86,8 @@ fn a_handler_may_come_to_answer_another_hook() {
 }
 
 #[test]
-fn two_extension_configs_may_have_handlers_of_the_same_names() {
-    let registry = Registry::in_code();
+fn two_extension_configs_may_use_the_same_handler_names() {
+    let registry = Registry::listed();
     for name in ["ext1", "ext2"] {
         registry
             .apply(&written(name, &["a", "b"], "BeforeClusterCreate", name))
@@ -104,14 +104,14 @@ fn two_extension_configs_may_have_handlers_of_the_same_names() {
     let left = registry.get("a.ext2").unwrap().unwrap();
     assert_eq!(
         left.config.settings["which"], "ext2",
-        "the other's are not gone with it"
+        "the handlers of the other ExtensionConfig are kept"
     );
     assert_eq!(registry.get("a.ext1").unwrap(), None);
 }
 
 #[test]
-fn what_a_status_says_does_not_lead_to_another_path() {
-    let registry = Registry::in_code();
+fn a_status_cannot_change_the_path() {
+    let registry = Registry::listed();
     let good = written("ext1", &["a"], "BeforeClusterCreate", "one");
     registry.apply(&good).unwrap();
     for api_version in [
@@ -195,7 +195,7 @@ fn what_a_status_says_does_not_lead_to_another_path() {
 }
 
 #[tokio::test]
-async fn a_handler_that_its_server_has_no_more_is_not_found_there() {
+async fn a_removed_handler_is_not_found() {
     let (peer, client) = pair(Answer::json(&json!({"status": "Success"}))).await;
     call(&client, "fail.ext1", false).await.unwrap();
     peer.set(Answer::Bytes(
@@ -221,7 +221,7 @@ async fn a_handler_that_its_server_has_no_more_is_not_found_there() {
 }
 
 #[tokio::test]
-async fn settings_may_be_many_and_have_any_names() {
+async fn settings_may_have_any_number_and_names() {
     let (peer, client) = pair(Answer::json(&json!({"status": "Success"}))).await;
     let mut large = config("ext1", "ext1", &peer.ca_bundle);
     large.settings = (0..20_000)
@@ -243,7 +243,7 @@ async fn settings_may_be_many_and_have_any_names() {
     assert_eq!(body["kind"], "BeforeClusterCreateRequest");
 }
 
-/// JSON of any shape at the places of an ExtensionConfig.
+/// Arbitrary JSON in the fields of an ExtensionConfig.
 fn wild() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -266,10 +266,10 @@ fn wild() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_an_extension_config_says_its_neighbours_stay(
+    fn an_invalid_extension_config_keeps_the_others(
         at in "|/metadata|/spec|/spec/clientConfig|/status|/status/conditions|/status/handlers|/status/handlers/0", value in wild(),
     ) {
-        let registry = Registry::in_code();
+        let registry = Registry::listed();
         registry.apply(&written("ext2", &["a"], "BeforeClusterCreate", "two")).unwrap();
         let mut config = written("ext1", &["a"], "BeforeClusterCreate", "one");
         *config.pointer_mut(&at).unwrap() = value;
@@ -277,7 +277,7 @@ proptest! {
         let handlers = registry.handlers().unwrap();
         prop_assert!(handlers.iter().any(|handler| handler.name == "a.ext2"));
         for handler in &handlers {
-            prop_assert_eq!(&handler.name, &format!("{}.{}", handler.own_name(), handler.config.name));
+            prop_assert_eq!(&handler.name, &format!("{}.{}", handler.short_name(), handler.config.name));
             prop_assert!(!handler.path().contains(['?', '#', ' ']));
         }
         prop_assert!(taken || handlers.len() == 1);

@@ -1,4 +1,4 @@
-//! From objects, whatever is in them, to webhooks.
+//! Reads webhooks from ResourceInterpreterWebhookConfigurations.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,43 +18,43 @@ use super::{
 };
 use crate::customization::{CustomizationProblem, FieldProblems, KARMADA_API_VERSION};
 
-/// The kind of objects that hold webhooks.
+/// The kind of webhook configurations.
 pub(crate) const CONFIGURATION_KIND: &str = "ResourceInterpreterWebhookConfiguration";
 
-/// The only version of what is sent.
+/// The only supported version of requests.
 const CONTEXT_VERSION: &str = "v1alpha1";
 
-/// How long a call may take where nothing is said, in seconds.
+/// The default timeout of a call, in seconds.
 const DEFAULT_TIMEOUT: u64 = 10;
 
-/// The port of a Service where none is given.
+/// The default port of a Service.
 const DEFAULT_PORT: i64 = 443;
 
-/// An object that holds webhooks, as far as it could be read.
+/// A webhook configuration with its valid parts.
 #[derive(Debug)]
 pub(crate) struct WebhookConfiguration {
     pub(crate) webhooks: Vec<ConfiguredWebhook>,
     pub(crate) problems: Vec<CustomizationProblem>,
 }
 
-/// A webhook that is asked.
+/// A webhook with valid rules.
 #[derive(Debug)]
 pub(crate) struct ConfiguredWebhook {
-    /// `<configuration>/<webhook>`, among all webhooks. They count in the order of these.
+    /// `<configuration>/<webhook>`, which is unique. The order of these is the order of precedence.
     pub(crate) uid: String,
-    /// The name of the object.
+    /// The name of the configuration.
     pub(crate) configuration: String,
-    /// Its own.
+    /// The name of the webhook.
     pub(crate) name: String,
     pub(crate) rules: Vec<RuleMatcher>,
     pub(crate) policy: InterpreterFailurePolicy,
-    /// The Service that its configuration names.
+    /// The Service in the configuration.
     pub(crate) service: Option<InterpreterService>,
-    /// How it is called, or why it cannot be.
+    /// How to call the webhook, or why that is impossible.
     pub(crate) called: Result<WebhookCall, Vec<CustomizationProblem>>,
 }
 
-/// How a webhook is called.
+/// How to call a webhook.
 #[derive(Debug)]
 pub(crate) struct WebhookCall {
     pub(crate) server: ServerReference,
@@ -64,26 +64,27 @@ pub(crate) struct WebhookCall {
 // === impl WebhookConfiguration ===
 
 impl WebhookConfiguration {
-    /// The name of an object that holds webhooks.
+    /// Returns the name of a webhook configuration.
     ///
     /// # Errors
     ///
-    /// When it is of another kind or has no name.
+    /// When the object is of another kind or has no name.
     pub(crate) fn name(object: &Value) -> Result<&str, Vec<CustomizationProblem>> {
         let mut problems = FieldProblems::default();
         let text = |pointer| object::text(object, pointer).unwrap_or_default();
         if (text("/apiVersion"), text("/kind")) != (KARMADA_API_VERSION, CONFIGURATION_KIND) {
             let message = format!("must be {CONFIGURATION_KIND} of {KARMADA_API_VERSION}");
-            problems.note("kind", message);
+            problems.add("kind", message);
         }
         let name = text("/metadata/name");
         if name.is_empty() {
-            problems.note("metadata.name", "must not be empty");
+            problems.add("metadata.name", "must not be empty");
         }
-        problems.or(|| Some(name))
+        problems.into_result(|| Some(name))
     }
 
-    /// Reads the webhooks of the object `configuration`. One that cannot be called, whose rules can be read, is there too.
+    /// Reads the webhooks of the object `configuration`. Those with valid rules that cannot be called are
+    /// included.
     pub(crate) fn read(configuration: &str, object: &Value) -> Self {
         let mut problems = FieldProblems::default();
         let mut webhooks: Vec<ConfiguredWebhook> = Vec::new();
@@ -91,24 +92,24 @@ impl WebhookConfiguration {
             Some(Value::Array(items)) => items.as_slice(),
             None | Some(Value::Null) => &[],
             Some(_) => {
-                problems.note("webhooks", "must be a list");
+                problems.add("webhooks", "must be a list");
                 &[]
             }
         };
         for (index, item) in items.iter().enumerate() {
             let mut item = item.clone();
-            // What is null is absent to an API server.
+            // API servers treat null as absent.
             drop_nulls(&mut item);
-            let mut own = FieldProblems::below(format!("webhooks[{index}]"));
+            let mut own = FieldProblems::under(format!("webhooks[{index}]"));
             let webhook = read_webhook(configuration, item, &mut own);
             if let Some(webhook) = &webhook
                 && webhooks.iter().any(|earlier| earlier.name == webhook.name)
             {
-                own.note("name", format_args!("duplicate {:?}", webhook.name));
+                own.add("name", format_args!("duplicate {:?}", webhook.name));
             }
             let own = own.into_problems();
             problems.extend(own.clone());
-            webhooks.extend(webhook.map(|webhook| webhook.unless(own)));
+            webhooks.extend(webhook.map(|webhook| webhook.with_problems(own)));
         }
         Self {
             webhooks,
@@ -120,8 +121,8 @@ impl WebhookConfiguration {
 // === impl ConfiguredWebhook ===
 
 impl ConfiguredWebhook {
-    /// Is not called if anything is wrong with it.
-    fn unless(self, problems: Vec<CustomizationProblem>) -> Self {
+    /// Marks the webhook as not callable if there are problems.
+    fn with_problems(self, problems: Vec<CustomizationProblem>) -> Self {
         match problems.is_empty() {
             true => self,
             false => Self {
@@ -132,19 +133,20 @@ impl ConfiguredWebhook {
     }
 }
 
-/// A webhook whose rules can be read, and what is wrong with it.
+/// Reads a webhook if its rules are valid, and adds its problems.
 fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) -> Option<ConfiguredWebhook> {
     let rules = item.get("rules").cloned();
     let name = object::text(&item, "/name").unwrap_or_default().to_owned();
     let uid = format!("{configuration}/{name}");
-    let Some(webhook) = typed::<ResourceInterpreterWebhook>(item, problems) else {
-        // Who is asked about what is known: not to be called is not to have said nothing.
+    let Some(webhook) = decode::<ResourceInterpreterWebhook>(item, problems) else {
+        // A webhook that cannot be called still has its rules, so that its questions fail instead of going to
+        // the next interpreter.
         let rules = serde_json::from_value::<Vec<RuleWithOperations>>(rules?).ok()?;
         return Some(ConfiguredWebhook {
             uid,
             configuration: configuration.to_owned(),
             name,
-            rules: rules.iter().map(RuleMatcher::of).collect(),
+            rules: rules.iter().map(RuleMatcher::from_rule).collect(),
             policy: InterpreterFailurePolicy::Fail,
             service: None,
             called: Err(Vec::new()),
@@ -155,14 +157,14 @@ fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) 
         .timeout_seconds
         .is_some_and(|seconds| !(1..=30).contains(&seconds))
     {
-        problems.note("timeoutSeconds", "must be 1 to 30");
+        problems.add("timeoutSeconds", "must be 1 to 30");
     }
     check_versions(&webhook.interpreter_context_versions, problems);
     for (index, rule) in webhook.rules.iter().enumerate() {
-        problems.within(format_args!("rules[{index}]"), |problems| rule.check(problems));
+        problems.in_field(format_args!("rules[{index}]"), |problems| rule.check(problems));
     }
     let mut server = None;
-    problems.within("clientConfig", |problems| {
+    problems.in_field("clientConfig", |problems| {
         server = webhook.client_config.server(problems);
     });
     let seconds = webhook
@@ -173,7 +175,7 @@ fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) 
         uid,
         configuration: configuration.to_owned(),
         name,
-        rules: webhook.rules.iter().map(RuleMatcher::of).collect(),
+        rules: webhook.rules.iter().map(RuleMatcher::from_rule).collect(),
         policy: webhook.failure_policy,
         service: webhook.client_config.service,
         called: server
@@ -182,20 +184,20 @@ fn read_webhook(configuration: &str, item: Value, problems: &mut FieldProblems) 
     })
 }
 
-fn typed<T: DeserializeOwned>(item: Value, problems: &mut FieldProblems) -> Option<T> {
+fn decode<T: DeserializeOwned>(item: Value, problems: &mut FieldProblems) -> Option<T> {
     let read = serde_path_to_error::deserialize(item);
     read.map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
         let path = error.path().to_string();
-        problems.note(if path == "." { "" } else { &path }, error.inner());
+        problems.add(if path == "." { "" } else { &path }, error.inner());
     })
     .ok()
 }
 
 fn check_name(name: &str, problems: &mut FieldProblems) {
     if name.is_empty() {
-        problems.note("name", "must not be empty");
+        problems.add("name", "must not be empty");
     } else if !is_subdomain(name) || !name.contains('.') {
-        problems.note(
+        problems.add(
             "name",
             "must be a DNS name of at least two labels, for example workloads.example.com",
         );
@@ -205,23 +207,23 @@ fn check_name(name: &str, problems: &mut FieldProblems) {
 fn check_versions(versions: &[String], problems: &mut FieldProblems) {
     const FIELD: &str = "interpreterContextVersions";
     if versions.is_empty() {
-        problems.note(FIELD, format_args!("must not be empty; use {CONTEXT_VERSION}"));
+        problems.add(FIELD, format_args!("must not be empty; use {CONTEXT_VERSION}"));
         return;
     }
     for (index, version) in versions.iter().enumerate() {
         let field = format!("{FIELD}[{index}]");
         if versions[..index].contains(version) {
-            problems.note(&field, format_args!("duplicate {version:?}"));
+            problems.add(&field, format_args!("duplicate {version:?}"));
         }
-        // RFC 1035 has labels begin with a letter.
+        // Labels of RFC 1035 begin with a letter.
         if !is_label(version) || !version.starts_with(|first: char| first.is_ascii_lowercase()) {
-            problems.note(&field, "must be a DNS label that begins with a letter");
+            problems.add(&field, "must be a DNS label that begins with a letter");
         }
     }
     if !versions.iter().any(|version| version == CONTEXT_VERSION) {
-        problems.note(
+        problems.add(
             FIELD,
-            format_args!("must have {CONTEXT_VERSION}, the only version there is"),
+            format_args!("must have {CONTEXT_VERSION}, the only supported version"),
         );
     }
 }
@@ -229,25 +231,26 @@ fn check_versions(versions: &[String], problems: &mut FieldProblems) {
 // === impl InterpreterClientConfig ===
 
 impl InterpreterClientConfig {
-    /// Who is called, or what speaks against it (`ValidateWebhookURL` and `ValidateWebhookService` of `k8s.io/apiserver`).
+    /// Returns the server, or adds problems (`ValidateWebhookURL` and `ValidateWebhookService` of
+    /// `k8s.io/apiserver`).
     fn server(&self, problems: &mut FieldProblems) -> Option<ServerReference> {
         let bundle = self.ca_bundle(problems);
         match (&self.url, &self.service) {
-            (Some(_), Some(_)) => problems.note("", "must have one of url and service"),
-            (None, None) => problems.note("", "must have url or service"),
+            (Some(_), Some(_)) => problems.add("", "must not have both url and service"),
+            (None, None) => problems.add("", "must have url or service"),
             (Some(url), None) => match ServerReference::url(url, bundle?) {
                 Ok(server) => return Some(server),
-                Err(error) => problems.note("url", error),
+                Err(error) => problems.add("url", error),
             },
             (None, Some(service)) => {
                 let mut is_right = true;
-                problems.within("service", |problems| is_right = service.check(problems));
+                problems.in_field("service", |problems| is_right = service.check(problems));
                 let port = service.port.unwrap_or(DEFAULT_PORT);
                 let path = service.path.as_deref().unwrap_or_default();
                 if is_right {
                     match ServerReference::service(&service.namespace, &service.name, port, path, bundle?) {
                         Ok(server) => return Some(server),
-                        Err(error) => problems.note("service", error),
+                        Err(error) => problems.add("service", error),
                     }
                 }
             }
@@ -255,19 +258,19 @@ impl InterpreterClientConfig {
         None
     }
 
-    /// Certificates, PEM; empty where there are none.
+    /// Returns the CA certificates in PEM; empty if there are none.
     fn ca_bundle(&self, problems: &mut FieldProblems) -> Option<Vec<u8>> {
         let mut encoded = self.ca_bundle.clone().unwrap_or_default();
         // Go's decoder skips line breaks.
         encoded.retain(|letter| !matches!(letter, '\r' | '\n'));
         let Ok(bundle) = STANDARD.decode(encoded) else {
-            problems.note("caBundle", "must be base64");
+            problems.add("caBundle", "must be base64");
             return None;
         };
         if !bundle.is_empty()
             && let Err(error) = check_ca_bundle(&bundle)
         {
-            problems.note("caBundle", error);
+            problems.add("caBundle", error);
             return None;
         }
         Some(bundle)
@@ -277,7 +280,7 @@ impl InterpreterClientConfig {
 // === impl InterpreterService ===
 
 impl InterpreterService {
-    /// Notes what speaks against it, and whether there was nothing.
+    /// Adds problems; returns whether there were none.
     fn check(&self, problems: &mut FieldProblems) -> bool {
         let mut wrong = Vec::new();
         for (field, name) in [("namespace", &self.namespace), ("name", &self.name)] {
@@ -294,13 +297,13 @@ impl InterpreterService {
             wrong.push(("path", problem));
         }
         for (field, problem) in &wrong {
-            problems.note(field, problem);
+            problems.add(field, problem);
         }
         wrong.is_empty()
     }
 }
 
-/// What speaks against the path of a Service.
+/// Returns the problem of a Service's path, if any.
 fn path_problem(path: &str) -> Option<String> {
     if path.is_empty() || path == "/" {
         return None;
@@ -317,5 +320,5 @@ fn path_problem(path: &str) -> Option<String> {
     })
 }
 
-/// What is shared by those who are asked.
+/// A webhook, shared by its interpreters.
 pub(crate) type SharedWebhook = Arc<ConfiguredWebhook>;

@@ -1,4 +1,4 @@
-//! From objects, whatever is in them, to customizations.
+//! Reads customizations from objects.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::InterpretingMode;
 
-/// A customization of either kind, as far as it could be read.
+/// A customization of either kind with its valid parts.
 #[derive(Clone, Debug)]
 pub(crate) struct CustomizationObject {
     pub(crate) key: CustomizationKey,
@@ -22,14 +22,14 @@ pub(crate) struct CustomizationObject {
     pub(crate) rules: CustomizationRules,
 }
 
-/// Which object. They are in the order in which they count.
+/// Identifies a customization. The order of keys is the order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CustomizationKey {
     pub(crate) name: String,
     pub(crate) kind: CustomizationKind,
 }
 
-/// The kinds of objects that hold customizations, the one that counts more first.
+/// The kinds of customizations, in the order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CustomizationKind {
     ResourceInterpreterCustomization,
@@ -39,12 +39,12 @@ pub(crate) enum CustomizationKind {
 // === impl CustomizationKey ===
 
 impl CustomizationKey {
-    /// Which an object is.
+    /// Returns the key of an object.
     ///
     /// # Errors
     ///
-    /// When it is of another kind or has no name.
-    pub(crate) fn of(object: &Value) -> Result<Self, Vec<CustomizationProblem>> {
+    /// When the object is of another kind or has no name.
+    pub(crate) fn from_object(object: &Value) -> Result<Self, Vec<CustomizationProblem>> {
         let mut problems = FieldProblems::default();
         let text = |pointer| object::text(object, pointer).unwrap_or_default();
         let kind = match (text("/apiVersion"), text("/kind")) {
@@ -58,19 +58,19 @@ impl CustomizationKey {
                 let message = format!(
                     "must be ResourceInterpreterCustomization of {KARMADA_API_VERSION} or ResourceInterpretation of {INTERPRETATION_API_VERSION}"
                 );
-                problems.note("kind", message);
+                problems.add("kind", message);
                 None
             }
         };
         let name = text("/metadata/name").to_owned();
         if name.is_empty() {
-            problems.note("metadata.name", "must not be empty");
+            problems.add("metadata.name", "must not be empty");
         }
-        problems.or(|| kind.map(|kind| Self { name, kind }))
+        problems.into_result(|| kind.map(|kind| Self { name, kind }))
     }
 }
 
-/// As an object is named where it fails.
+/// Formats the kind and name as in error messages.
 impl fmt::Display for CustomizationKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
@@ -84,27 +84,27 @@ impl fmt::Display for CustomizationKey {
 // === impl CustomizationObject ===
 
 impl CustomizationObject {
-    /// Reads an object, and tells what is wrong with what could be read of it.
+    /// Reads an object; returns its valid parts and the problems of the others.
     ///
     /// # Errors
     ///
-    /// When a field is of another type.
+    /// When a field has the wrong type.
     pub(crate) fn read(
         key: CustomizationKey,
         object: &Value,
     ) -> Result<(Self, FieldProblems), Vec<CustomizationProblem>> {
-        let mut problems = FieldProblems::below("spec");
+        let mut problems = FieldProblems::under("spec");
         let mut spec = object.get("spec").cloned().unwrap_or(Value::Null);
-        // What is null is absent to an API server.
+        // API servers treat null as absent.
         drop_nulls(&mut spec);
         let (targets, mode, rules) = match key.kind {
             CustomizationKind::ResourceInterpreterCustomization => {
-                let spec: ResourceInterpreterCustomizationSpec = typed(spec)?;
-                let target = TargetMatcher::of_kind(&spec.target, &mut problems);
+                let spec: ResourceInterpreterCustomizationSpec = decode(spec)?;
+                let target = TargetMatcher::from_customization_target(&spec.target, &mut problems);
                 (vec![target], InterpretingMode::Replace, spec.customizations)
             }
             CustomizationKind::ResourceInterpretation => {
-                let spec: ResourceInterpretationSpec = typed(spec)?;
+                let spec: ResourceInterpretationSpec = decode(spec)?;
                 let targets = targets(&spec, &mut problems);
                 let mode = match spec.mode {
                     InterpretationMode::Replace => InterpretingMode::Replace,
@@ -123,17 +123,17 @@ impl CustomizationObject {
     }
 }
 
-/// The fields of a spec.
+/// Decodes a spec.
 ///
 /// # Errors
 ///
-/// When one is of another type.
-pub(super) fn typed<T: DeserializeOwned>(spec: Value) -> Result<T, Vec<CustomizationProblem>> {
+/// When a field has the wrong type.
+pub(super) fn decode<T: DeserializeOwned>(spec: Value) -> Result<T, Vec<CustomizationProblem>> {
     let problem = |error: serde_path_to_error::Error<serde_json::Error>| {
         let path = error.path().to_string();
-        let mut problems = FieldProblems::below("spec");
+        let mut problems = FieldProblems::under("spec");
         let name = if path == "." { "" } else { path.as_str() };
-        problems.note(name, error.inner());
+        problems.add(name, error.inner());
         problems.into_problems()
     };
     serde_path_to_error::deserialize(spec).map_err(problem)
@@ -141,14 +141,14 @@ pub(super) fn typed<T: DeserializeOwned>(spec: Value) -> Result<T, Vec<Customiza
 
 fn targets(spec: &ResourceInterpretationSpec, problems: &mut FieldProblems) -> Vec<TargetMatcher> {
     if spec.targets.is_empty() {
-        problems.note("targets", "must not be empty");
+        problems.add("targets", "must not be empty");
     }
     let mut targets: Vec<TargetMatcher> = Vec::new();
     for (index, target) in spec.targets.iter().enumerate() {
-        let target = TargetMatcher::of(target, index, problems);
+        let target = TargetMatcher::from_target(target, index, problems);
         if let Some(earlier) = targets.iter().position(|earlier| earlier.conflicts(&target)) {
-            let message = format!("is for objects that targets[{earlier}] is for");
-            problems.note(format!("targets[{index}]"), message);
+            let message = format!("selects the same objects as targets[{earlier}]");
+            problems.add(format!("targets[{index}]"), message);
         }
         targets.push(target);
     }

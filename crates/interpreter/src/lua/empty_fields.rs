@@ -1,27 +1,28 @@
-//! Empty fields, which a script cannot tell apart: whether each was an object, a list, or nothing.
+//! Restores empty objects and lists, which are the same in Lua.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// The empty fields of objects, without indexes of lists: whether one was empty here, and those of each name below.
+/// The empty fields of objects, ignoring list indexes: whether there was an empty object or list here, and
+/// the fields below by name.
 #[derive(Debug, Default)]
-pub(super) struct Empties<'a> {
+pub(super) struct EmptyFields<'a> {
     has_object: bool,
     has_list: bool,
     fields: HashMap<&'a str, Self>,
 }
 
-// === impl Empties ===
+// === impl EmptyFields ===
 
-impl<'a> Empties<'a> {
-    /// The empty fields of what a script was given.
-    pub(super) fn of(references: &[&'a Value]) -> Self {
-        let mut empties = Self::default();
+impl<'a> EmptyFields<'a> {
+    /// Collects the empty fields of the arguments of a script.
+    pub(super) fn collect(references: &[&'a Value]) -> Self {
+        let mut empty_fields = Self::default();
         for reference in references {
-            empties.note(reference);
+            empty_fields.note(reference);
         }
-        empties
+        empty_fields
     }
 
     fn note(&mut self, value: &'a Value) {
@@ -39,8 +40,9 @@ impl<'a> Empties<'a> {
         }
     }
 
-    /// Restores each empty list of a result: to an object where one was empty in its place, to nothing where nothing was. What becomes
-    /// empty by that stays. `is_list`: what the whole is where it is empty.
+    /// Restores each empty list in a result: as an object if there was an empty object in its place, and
+    /// removed if there was nothing. Containers that become empty are kept. `is_list`: whether an empty
+    /// result is a list.
     pub(super) fn restore(&self, result: &mut Value, is_list: bool) {
         if result.as_array().is_some_and(Vec::is_empty) {
             if !is_list {
@@ -51,7 +53,7 @@ impl<'a> Empties<'a> {
         Self::restore_in(Some(self), result);
     }
 
-    /// `None` where nothing was.
+    /// `None` if there was nothing empty.
     fn restore_in(here: Option<&Self>, value: &mut Value) {
         match value {
             Value::Object(fields) => {
@@ -85,16 +87,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_empty_is_empty_as_it_was_and_everything_else_goes() {
+    fn empty_fields_are_restored_or_removed() {
         let desired =
             json!({"spec": {"object": {}, "list": [], "both": {}, "items": [{"object": {}}, {"list": []}]}});
         let observed = json!({"spec": {"both": [], "theirs": {}}});
-        let empties = Empties::of(&[&desired, &observed]);
+        let empty_fields = EmptyFields::collect(&[&desired, &observed]);
         let mut result = json!({"spec": {
             "object": [], "list": [], "both": [], "theirs": [], "new": [], "parent": {"new": []},
             "items": [{"object": [], "list": [], "new": []}, {"object": []}],
         }, "full": [1]});
-        empties.restore(&mut result, false);
+        empty_fields.restore(&mut result, false);
         assert_eq!(
             result,
             json!({"spec": {
@@ -108,15 +110,15 @@ mod tests {
     fn a_name_with_a_dot_is_not_a_path() {
         let reference = json!({"a.b": {}, "c": {"d": []}, "": []});
         let mut result = json!({"a.b": [], "a": {"b": [], "x": 1}, "c.d": [], "c": {"d": []}, "": []});
-        Empties::of(&[&reference]).restore(&mut result, false);
+        EmptyFields::collect(&[&reference]).restore(&mut result, false);
         assert_eq!(result, json!({"a.b": {}, "a": {"x": 1}, "c": {"d": []}, "": []}));
     }
 
     #[test]
-    fn the_whole_is_what_it_is_to_be() {
+    fn an_empty_result_has_the_requested_type() {
         for (is_list, expected) in [(true, json!([])), (false, json!({}))] {
             let mut result = json!([]);
-            Empties::default().restore(&mut result, is_list);
+            EmptyFields::default().restore(&mut result, is_list);
             assert_eq!(result, expected);
         }
     }

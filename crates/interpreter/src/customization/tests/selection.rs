@@ -1,10 +1,10 @@
-//! Who answers.
+//! Selection of customizations for an object.
 
 use std::{slice, sync::Arc};
 
 use serde_json::{Value, json};
 
-use super::{customization, interpretation, told};
+use super::{customization, interpretation, messages};
 use crate::{
     Answer, Operation, Question, ResourceInterpreter,
     customization::{CustomizationState, Customizations},
@@ -26,8 +26,8 @@ fn deployment() -> Value {
     })
 }
 
-/// The names of those that are asked of health, the one that counts most first.
-fn asked(objects: &[Value], object: &Value) -> Vec<String> {
+/// The names of the interpreters for InterpretHealth, in the order of precedence.
+fn interpreters_of(objects: &[Value], object: &Value) -> Vec<String> {
     let customizations = Customizations::default();
     for state in customizations.replace(objects) {
         assert_eq!(state, CustomizationState::Used);
@@ -37,7 +37,7 @@ fn asked(objects: &[Value], object: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_most_specific_target_answers_and_then_the_first_by_name() {
+fn the_most_specific_target_answers_then_the_first_name() {
     let own = |name: &str, target: Value| interpretation(name, json!([target]), "Replace", health(1));
     let any = own("e-any", json!({"apiVersion": "*", "kind": "*"}));
     let kind = own("d-kind", json!({"apiVersion": "apps/v1", "kind": "Deployment"}));
@@ -67,28 +67,34 @@ fn the_most_specific_target_answers_and_then_the_first_by_name() {
         (vec![&later, &any, &empty], "ResourceInterpreterCustomization z"),
     ] {
         let mut objects: Vec<_> = objects.into_iter().cloned().collect();
-        assert_eq!(asked(&objects, &deployment()), [expected]);
+        assert_eq!(interpreters_of(&objects, &deployment()), [expected]);
         objects.reverse();
-        assert_eq!(asked(&objects, &deployment()), [expected]);
+        assert_eq!(interpreters_of(&objects, &deployment()), [expected]);
     }
-    assert_eq!(asked(&[kind, other], &json!({"kind": "Deployment"})), [""; 0]);
+    assert_eq!(
+        interpreters_of(&[kind, other], &json!({"kind": "Deployment"})),
+        [""; 0]
+    );
 }
 
 #[test]
-fn of_several_targets_the_most_specific_counts() {
+fn the_most_specific_of_several_targets_counts() {
     let several = json!([{"apiVersion": "*", "kind": "*"}, {"apiVersion": "*", "kind": "*", "name": "a"}]);
     let objects = [
         interpretation("a", exactly(), "Replace", health(1)),
         interpretation("b", several, "Replace", health(1)),
     ];
-    assert_eq!(asked(&objects, &deployment()), ["ResourceInterpretation b"]);
+    assert_eq!(
+        interpreters_of(&objects, &deployment()),
+        ["ResourceInterpretation b"]
+    );
     let mut other = deployment();
     other["metadata"]["name"] = json!("other");
-    assert_eq!(asked(&objects, &other), ["ResourceInterpretation a"]);
+    assert_eq!(interpreters_of(&objects, &other), ["ResourceInterpretation a"]);
 }
 
 #[test]
-fn those_that_chain_are_before_those_that_replace() {
+fn chaining_interpreters_precede_replacing_ones() {
     let objects = [
         interpretation("a", exactly(), "Replace", health(1)),
         interpretation("b", exactly(), "Chain", health(1)),
@@ -105,11 +111,11 @@ fn those_that_chain_are_before_those_that_replace() {
         "ResourceInterpretation b",
         "ResourceInterpretation a",
     ];
-    assert_eq!(asked(&objects, &deployment()), expected);
+    assert_eq!(interpreters_of(&objects, &deployment()), expected);
 }
 
 #[tokio::test]
-async fn a_chain_asks_all_of_it() {
+async fn a_chain_asks_all_interpreters() {
     let customizations = Arc::new(Customizations::default());
     let retention = |path: &str| json!({"retention": {"fields": [path]}});
     customizations.replace(&[
@@ -151,7 +157,7 @@ async fn a_chain_asks_all_of_it() {
 }
 
 #[tokio::test]
-async fn dependencies_of_all_that_count_alike_are_united() {
+async fn dependencies_of_equal_specificity_are_united() {
     let references = |names: &[&str]| {
         let reference = |name: &&str| json!({"apiVersion": "v1", "kind": "Secret", "namePath": name});
         let references: Vec<_> = names.iter().map(reference).collect();
@@ -185,16 +191,16 @@ async fn dependencies_of_all_that_count_alike_are_united() {
         .filter_map(|reference| reference.name.as_deref())
         .collect();
     assert_eq!(names, ["a", "b", "c"]);
-    let asked =
+    let interpreters =
         crate::InterpreterSource::interpreters(&*customizations, Operation::InterpretDependency, &object);
     assert_eq!(
-        asked[0].name(),
+        interpreters[0].name(),
         "ResourceInterpreterCustomization a, ResourceInterpreterCustomization b"
     );
 }
 
 #[tokio::test]
-async fn everything_that_can_be_declared_is_answered() {
+async fn every_declarative_rule_is_answered() {
     let customizations = Arc::new(Customizations::default());
     let states = customizations.replace(&[interpretation(
         "a",
@@ -242,9 +248,9 @@ async fn everything_that_can_be_declared_is_answered() {
 }
 
 #[test]
-fn what_cannot_be_used_answers_as_before_until_it_is_gone() {
+fn an_invalid_change_keeps_the_previous_customization() {
     let customizations = Customizations::default();
-    let asked = || {
+    let count = || {
         let found = crate::InterpreterSource::interpreters(
             &customizations,
             Operation::InterpretHealth,
@@ -256,33 +262,33 @@ fn what_cannot_be_used_answers_as_before_until_it_is_gone() {
     let broken = interpretation("a", exactly(), "Sometimes", health(1));
     let problem = "spec.mode: unknown variant `Sometimes`, expected `Replace` or `Chain`";
     match &customizations.replace(slice::from_ref(&broken))[..] {
-        [CustomizationState::Unusable(problems)] => assert_eq!(told(problems.clone()), [problem]),
+        [CustomizationState::Unusable(problems)] => assert_eq!(messages(problems.clone()), [problem]),
         other => panic!("{other:?}"),
     }
-    assert_eq!(asked(), 0);
+    assert_eq!(count(), 0);
     assert_eq!(
         customizations.replace(slice::from_ref(&good)),
         [CustomizationState::Used]
     );
-    assert_eq!(asked(), 1);
+    assert_eq!(count(), 1);
     for _ in 0..2 {
         match &customizations.replace(&[broken.clone(), json!(7)])[..] {
             [
                 CustomizationState::Kept(problems),
                 CustomizationState::Unusable(_),
             ] => {
-                assert_eq!(told(problems.clone()), [problem]);
+                assert_eq!(messages(problems.clone()), [problem]);
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(asked(), 1);
+        assert_eq!(count(), 1);
     }
     match &customizations.replace(&[good.clone(), good])[..] {
         [CustomizationState::Used, CustomizationState::Unusable(problems)] => {
-            assert_eq!(told(problems.clone()), ["metadata.name: duplicate \"a\""]);
+            assert_eq!(messages(problems.clone()), ["metadata.name: duplicate \"a\""]);
         }
         other => panic!("{other:?}"),
     }
     assert_eq!(customizations.replace(&[]), []);
-    assert_eq!(asked(), 0);
+    assert_eq!(count(), 0);
 }

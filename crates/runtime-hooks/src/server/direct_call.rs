@@ -1,4 +1,4 @@
-//! Calls without a network, for tests of handlers: what is asked and answered goes through JSON as ever.
+//! Calls without a network, for tests of handlers. Requests and responses are still encoded as JSON.
 
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -16,24 +16,24 @@ use crate::{
 /// Why a call has no response.
 #[derive(Debug, Error)]
 pub enum CallDirectlyError {
-    /// The request cannot be JSON.
+    /// The request cannot be encoded as JSON.
     #[error("cannot write the request: {0}")]
     Request(
-        /// Why.
+        /// The cause.
         String,
     ),
-    /// The server answers with no response of a hook; callers count that as a call that failed.
+    /// The server answered with an HTTP error, which callers count as a failed call.
     #[error("answered {status}: {message}")]
     Status {
-        /// The status of HTTP.
+        /// The HTTP status.
         status: StatusCode,
-        /// What the server says.
+        /// The server's message.
         message: String,
     },
-    /// The response is not one of the hook.
+    /// The response is not valid for the hook.
     #[error("cannot read the response: {0}")]
     Response(
-        /// What is wrong with it.
+        /// The cause.
         DecodeError,
     ),
 }
@@ -41,12 +41,12 @@ pub enum CallDirectlyError {
 // === impl HookServer ===
 
 impl HookServer {
-    /// Calls a handler by its name, which does not matter where a hook is answered once. A response of a handler that failed is a
-    /// response, too.
+    /// Calls a handler by its name, which is ignored for a singleton. A response that reports a failure is
+    /// returned as `Ok`.
     ///
     /// # Errors
     ///
-    /// When there is no such handler, it takes too long, or what it says is no response.
+    /// When the handler does not exist or times out, or its response is invalid.
     pub async fn call_directly<H: Hook>(
         &self,
         handler: &str,
@@ -58,7 +58,7 @@ impl HookServer {
             Ok(_) => return Err(unwritable(&"must be an object")),
             Err(error) => return Err(unwritable(&error)),
         };
-        let body = Value::Object(HookDefinition::of::<H>().typed_request(fields)).to_string();
+        let body = Value::Object(HookDefinition::for_hook::<H>().typed_request(fields)).to_string();
         let request = Request::post(self.path::<H>(handler)).body(Full::new(Bytes::from(body)));
         let request = request.map_err(|error| unwritable(&error))?;
         let (parts, body) = self.answer(request).await.into_parts();

@@ -1,11 +1,11 @@
-//! From what a customization says to what answers.
+//! Compiles customizations to interpreters.
 
 use std::{collections::BTreeMap, future, sync::Arc};
 
 use super::{
     CustomizationProblem, CustomizationRules, FieldProblems,
-    dependencies::united,
-    read::{CustomizationKey, CustomizationObject},
+    customization_object::{CustomizationKey, CustomizationObject},
+    dependencies::merge_dependencies,
     script::Script,
     target::TargetMatcher,
 };
@@ -17,11 +17,11 @@ use crate::{
         DeclaredStatus,
     },
     error::OtherAnswerError,
-    interpreter::{InterpreterFailure, Interpreting},
+    interpreter::{AnswerFuture, InterpreterFailure},
     retention::RetainedFields,
 };
 
-/// A customization whose scripts and paths are compiled.
+/// A customization with compiled scripts and paths.
 pub(crate) struct CompiledCustomization {
     pub(crate) key: CustomizationKey,
     pub(crate) targets: Vec<TargetMatcher>,
@@ -29,7 +29,7 @@ pub(crate) struct CompiledCustomization {
     pub(crate) interpreters: BTreeMap<Operation, Arc<CustomizationInterpreter>>,
 }
 
-/// What a customization answers to one operation.
+/// The interpreter of a customization for one operation.
 pub(crate) struct CustomizationInterpreter {
     name: String,
     mode: InterpretingMode,
@@ -38,7 +38,7 @@ pub(crate) struct CustomizationInterpreter {
     script: Option<Script>,
 }
 
-/// The operations whose answers can be put together.
+/// The operations whose answers can be combined.
 const CHAINABLE: [Operation; 5] = [
     Operation::Retain,
     Operation::ReviseReplica,
@@ -50,21 +50,21 @@ const CHAINABLE: [Operation; 5] = [
 // === impl CompiledCustomization ===
 
 impl CompiledCustomization {
-    /// Compiles what was read.
+    /// Compiles a customization.
     ///
     /// # Errors
     ///
-    /// With all that is wrong with it, beside what was found in reading.
+    /// All problems, including those found while reading it.
     pub(crate) fn compile(
         object: CustomizationObject,
         mut problems: FieldProblems,
     ) -> Result<Self, Vec<CustomizationProblem>> {
-        let compiled = Self::compile_some(object, &mut problems);
-        problems.or(|| Some(compiled))
+        let compiled = Self::compile_valid_parts(object, &mut problems);
+        problems.into_result(|| Some(compiled))
     }
 
-    /// Compiles what can be compiled of what was read, and notes what is wrong with the rest.
-    pub(crate) fn compile_some(object: CustomizationObject, problems: &mut FieldProblems) -> Self {
+    /// Compiles the valid parts of a customization and adds the problems of the others.
+    pub(crate) fn compile_valid_parts(object: CustomizationObject, problems: &mut FieldProblems) -> Self {
         let mut interpreters = BTreeMap::new();
         for operation in Operation::ALL {
             let field = format!("spec.customizations.{}", CustomizationRules::field(operation));
@@ -96,13 +96,13 @@ impl CustomizationInterpreter {
         operation: Operation,
         field: &str,
     ) -> Result<Option<Self>, Vec<CustomizationProblem>> {
-        let mut problems = FieldProblems::below(field);
+        let mut problems = FieldProblems::under(field);
         let name = object.key.to_string();
         let script = object.rules.lua_script(operation).and_then(|script| {
             let compiled = Script::compile(&name, operation, script);
-            compiled.map_err(|error| problems.note("luaScript", error)).ok()
+            compiled.map_err(|error| problems.add("luaScript", error)).ok()
         });
-        let declared = declared(&object.rules, operation, field).unwrap_or_else(|found| {
+        let declared = compile_declarative(&object.rules, operation, field).unwrap_or_else(|found| {
             problems.extend(found);
             None
         });
@@ -110,18 +110,18 @@ impl CustomizationInterpreter {
             (Operation::Retain, Some(retention)) => RetainedFields::compile(&retention.fields)
                 .unwrap_or_else(|errors| {
                     for (index, error) in errors {
-                        problems.note(format!("fields[{index}]"), error);
+                        problems.add(format!("fields[{index}]"), error);
                     }
                     RetainedFields::default()
                 }),
             _ => RetainedFields::default(),
         };
         if declared.is_some() && script.is_some() && operation != Operation::InterpretDependency {
-            problems.note("", "must have one of luaScript and what is declared");
+            problems.add("", "must not have both luaScript and declarative fields");
         }
         let is_empty = script.is_none() && declared.is_none() && fields.is_empty();
         if !is_empty && object.mode == InterpretingMode::Chain && !CHAINABLE.contains(&operation) {
-            problems.note("", "must not be given with mode Chain");
+            problems.add("", "must not be given with mode Chain");
         }
         let interpreter = (!is_empty).then(|| Self {
             name,
@@ -130,20 +130,22 @@ impl CustomizationInterpreter {
             declared,
             script,
         });
-        problems.or(|| Some(interpreter))
+        problems.into_result(|| Some(interpreter))
     }
 
-    /// Answers a question of its operation.
+    /// Answers a question of the interpreter's operation.
     pub(crate) fn answer(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {
         match question {
             Question::Retain { desired, observed } => {
                 let retained = self.fields.retain(desired, observed);
                 match &self.script {
                     None => Ok(Answer::Object(retained)),
-                    Some(script) => script.interpret(question.about(&retained)),
+                    Some(script) => script.interpret(question.with_object(&retained)),
                 }
             }
-            Question::Dependency { .. } => Ok(Answer::Dependency(united(self.dependencies(question)?)?)),
+            Question::Dependency { .. } => Ok(Answer::Dependency(merge_dependencies(
+                self.dependencies(question)?,
+            )?)),
             _ => match (&self.declared, &self.script) {
                 (Some(declared), _) => Ok(declared.answer(question)?),
                 (None, Some(script)) => script.interpret(question),
@@ -152,13 +154,13 @@ impl CustomizationInterpreter {
         }
     }
 
-    /// Its script, if it has one.
+    /// Returns the script, if there is one.
     #[cfg(feature = "lua")]
     pub(crate) fn script(&self) -> Option<&Script> {
         self.script.as_ref()
     }
 
-    /// What a question of dependencies is answered with, before it is verified.
+    /// Returns the dependencies of an object before they are validated.
     pub(crate) fn dependencies(
         &self,
         question: Question<'_>,
@@ -188,13 +190,13 @@ impl Interpreter for CustomizationInterpreter {
         self.mode
     }
 
-    fn interpret<'a>(&'a self, question: Question<'a>) -> Interpreting<'a> {
+    fn interpret<'a>(&'a self, question: Question<'a>) -> AnswerFuture<'a> {
         Box::pin(future::ready(self.answer(question)))
     }
 }
 
-/// What is declared for an operation, below `field`.
-fn declared(
+/// Compiles the declarative fields for an operation; `field` is their path.
+fn compile_declarative(
     rules: &CustomizationRules,
     operation: Operation,
     field: &str,
