@@ -1,7 +1,7 @@
-//! A proxy between the operator and the API server: counts the operator's requests and those that fail, can cut it off at
-//! any write, and can hold back what it is about to read.
+//! A proxy between the operator and the API server. It counts requests and failures, can cut the operator off
+//! at any write, and can delay answers to reads.
 //!
-//! It works in front of any API server: a plain HTTP proxy on loopback that forwards with the operator's own
+//! It works with any API server: a plain HTTP proxy on loopback that forwards with the operator's
 //! credentials.
 
 use std::{
@@ -32,12 +32,12 @@ use tokio::{
 
 use crate::{audit::Right, steps};
 
-/// Where the operator is cut off.
+/// When the proxy cuts the operator off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Before the write reaches the API server.
     Before,
-    /// After it was carried out, before its answer comes back.
+    /// After the write is executed, before its answer returns.
     After,
 }
 
@@ -54,7 +54,7 @@ struct Shared {
     writes: AtomicU64,
     cut: Mutex<Option<(u64, Cut)>>,
     closed: Notify,
-    /// From which write on the answers to reads of Secrets are held back.
+    /// The number of the write after which answers to reads of Secrets are delayed.
     hold: watch::Sender<Option<u64>>,
     held: Notify,
     log: Mutex<Vec<String>>,
@@ -66,13 +66,13 @@ struct Shared {
 /// A request that was answered with an error.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailedRequest {
-    /// What it asked for.
+    /// The right that the request needs.
     pub right: Right,
-    /// The HTTP status code of the answer.
+    /// The HTTP status code.
     pub code: u16,
 }
 
-/// A write of somebody else that comes just before one of the operator's.
+/// A write of another client, executed just before one of the operator's.
 #[derive(Clone)]
 struct Rival {
     client: Client,
@@ -89,11 +89,11 @@ struct Upstream {
 // === impl Proxy ===
 
 impl Proxy {
-    /// Opens a proxy that forwards with `client`, which must be the operator's.
+    /// Opens a proxy that forwards with the operator's `client`.
     ///
     /// # Errors
     ///
-    /// When no port can be had.
+    /// Fails if no port is free.
     pub async fn open(client: Client) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
@@ -126,7 +126,7 @@ impl Proxy {
         })
     }
 
-    /// A kubeconfig that leads through the proxy.
+    /// A kubeconfig that uses the proxy.
     pub fn kubeconfig(&self) -> String {
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: proxy\n\
@@ -137,34 +137,34 @@ impl Proxy {
         )
     }
 
-    /// How many writes came through.
+    /// The number of forwarded writes.
     pub fn writes(&self) -> u64 {
         self.shared.writes.load(Ordering::SeqCst)
     }
 
-    /// The writes that came through, as `VERB path`.
+    /// The forwarded writes, as `VERB path`.
     pub fn log(&self) -> Vec<String> {
         self.shared.log.lock().clone()
     }
 
-    /// How many requests came through, by the right that each needs.
+    /// The number of forwarded requests by the right that they need.
     pub fn requests(&self) -> BTreeMap<Right, u64> {
         self.shared.requests.lock().clone()
     }
 
-    /// How many requests were answered with an error, by what they asked for.
+    /// The number of requests that were answered with an error, by request.
     pub fn failures(&self) -> BTreeMap<FailedRequest, u64> {
         self.shared.failures.lock().clone()
     }
 
-    /// Cuts the operator off at the `number`th write from now, counted from 1, for as long as the proxy stands.
-    /// [`Proxy::closed`] tells when.
+    /// Cuts the operator off at the `number`th write from now, counted from 1, until the proxy is dropped.
+    /// [`Proxy::closed`] waits for it.
     pub fn cut_at(&self, number: u64, cut: Cut) {
         *self.shared.cut.lock() = Some((self.writes() + number, cut));
     }
 
-    /// Patches the object at `path` as `client` when the operator's next write to it has come to the proxy, and before
-    /// it goes on to the API server: what the operator wrote it for is no longer so.
+    /// Patches the object at `path` as `client` when the operator's next write to it arrives at the proxy,
+    /// and before it is forwarded: the operator's observation is then outdated.
     pub fn overtake(&self, client: &Client, path: &str, patch: Value) {
         self.shared.rivals.lock().push(Rival {
             client: client.clone(),
@@ -173,23 +173,23 @@ impl Proxy {
         });
     }
 
-    /// Whether every write of [`Proxy::overtake`] was done.
+    /// Whether all writes of [`Proxy::overtake`] were executed.
     pub fn has_overtaken(&self) -> bool {
         self.shared.rivals.lock().is_empty()
     }
 
-    /// Holds back the answers to reads of Secrets from the `number`th write from now on, until [`Proxy::release`].
-    /// [`Proxy::held`] tells when: then the operator is about to decide, from what will be old news.
+    /// Delays the answers to reads of Secrets from the `number`th write from now on, until
+    /// [`Proxy::release`]. [`Proxy::held`] waits until the operator is about to decide on outdated data.
     pub fn hold_reads_after(&self, number: u64) {
         self.shared.hold.send_replace(Some(self.writes() + number));
     }
 
-    /// Waits until an answer is held back.
+    /// Waits until an answer is delayed.
     pub async fn held(&self) {
         self.shared.held.notified().await;
     }
 
-    /// Lets the answers go that are held back, and all others from now on.
+    /// Sends the delayed answers, and stops delaying.
     pub fn release(&self) {
         self.shared.hold.send_replace(None);
     }
@@ -232,8 +232,7 @@ impl std::fmt::Debug for Rival {
     }
 }
 
-/// Whether a request changes an object that matters: events and leases are not part of the state, and a dry run changes
-/// nothing.
+/// Whether a request changes state. Events, leases and dry runs do not.
 fn is_write(method: &Method, uri: &Uri) -> bool {
     let path = uri.path();
     let is_dry_run = uri.query().is_some_and(|query| query.contains("dryRun=All"));
@@ -309,7 +308,7 @@ async fn answer(upstream: &Upstream, request: Request) -> Response {
                 .is_some_and(|at| shared.writes.load(Ordering::SeqCst) >= at)
             {
                 shared.held.notify_one();
-                // It fails only when the proxy is gone.
+                // Fails only when the proxy is dropped.
                 let _ = hold.wait_for(Option::is_none).await;
             }
             answer

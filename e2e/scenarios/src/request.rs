@@ -1,4 +1,4 @@
-//! Plain requests to an API server, with the whole answer.
+//! Plain requests to an API server, with the complete answer.
 
 use std::{
     fmt,
@@ -12,31 +12,31 @@ use hyper::body::Bytes;
 use kube::{Client, client::Body};
 use serde_json::Value;
 
-/// How long a client goes on retrying what the API server itself turns away.
+/// How long a client retries requests that the API server itself rejects.
 pub const RETRY_LIMIT: Duration = Duration::from_secs(30);
 
 const JSON: &str = "application/json";
 
-/// What the API server answered, an error or not.
+/// An answer of the API server, successful or not.
 #[derive(Clone, Debug)]
 pub struct RequestAnswer {
     /// The HTTP status code.
     pub code: u16,
-    /// The body; null when it is no JSON.
+    /// The body; null if it is not JSON.
     pub body: Value,
     /// `Retry-After`.
     pub retry_after: Option<Duration>,
-    /// What it warns of (RFC 7234, 5.5).
+    /// The warnings (RFC 7234, 5.5).
     pub warnings: Vec<String>,
 }
 
-/// Sends one request without any retry.
+/// Sends one request without retries.
 ///
-/// A `PATCH` is a JSON patch when `body` is a list, else a merge patch.
+/// A `PATCH` is a JSON patch if `body` is a list, else a merge patch.
 ///
 /// # Errors
 ///
-/// When no answer came: the connection failed, or its body ended early.
+/// Fails if no complete answer arrives.
 pub async fn send(
     client: &Client,
     method: &str,
@@ -53,7 +53,7 @@ pub async fn send(
         .map(RequestAnswer::from)
 }
 
-/// Applies an object as `manager`, without any retry. With `force`, fields go to it that others own.
+/// Applies an object as `manager`, without retries. With `force`, takes over fields of other managers.
 ///
 /// # Errors
 ///
@@ -77,12 +77,12 @@ pub async fn apply(
     .map(RequestAnswer::from)
 }
 
-/// Reads the collection or object at `path` in the form that `accept` asks for: one JSON value, or those of a watch
-/// until the API server ends it.
+/// Reads the collection or object at `path` in the form that `accept` requests: one JSON value, or the events
+/// of a watch until the API server ends it.
 ///
 /// # Errors
 ///
-/// When the API server refuses, or answers anything else than JSON.
+/// Fails if the API server answers with an error, or not with JSON.
 pub async fn read_as(client: &Client, path: &str, accept: &str) -> anyhow::Result<Vec<Value>> {
     let (head, bytes) = exchange(client, "GET", path, (JSON, accept), None).await?;
     let code = head.status.as_u16();
@@ -97,11 +97,11 @@ pub async fn read_as(client: &Client, path: &str, accept: &str) -> anyhow::Resul
         .with_context(|| format!("GET {path} as {accept}"))
 }
 
-/// Opens the watch at `path`. What comes back waits until the API server ends it.
+/// Opens the watch at `path`. The returned future waits until the API server ends the watch.
 ///
 /// # Errors
 ///
-/// When the API server refuses; and then, when the connection breaks.
+/// Fails if the API server rejects the watch; the future fails if the connection breaks.
 pub async fn watch(client: &Client, path: &str) -> anyhow::Result<impl Future<Output = anyhow::Result<()>>> {
     let request = Request::builder().uri(path).body(Body::empty())?;
     let response = client.send(request).await.context("no answer")?;
@@ -136,12 +136,12 @@ async fn exchange(
     Ok((head, bytes))
 }
 
-/// Sends a request, again while the API server asks for that after a change of a CRD: see
+/// Sends a request, and retries while the API server requests that after a change of a CRD: see
 /// [`RequestAnswer::is_reinitializing`].
 ///
 /// # Errors
 ///
-/// When no answer comes.
+/// Fails if no answer arrives.
 pub async fn send_patiently(
     client: &Client,
     method: &str,
@@ -158,11 +158,11 @@ pub async fn send_patiently(
     }
 }
 
-/// Asks whether the API server is up.
+/// Checks whether the API server is ready.
 ///
 /// # Errors
 ///
-/// When it is not, in its words.
+/// Returns the API server's answer if it is not ready.
 pub async fn ready(client: &Client) -> Result<(), String> {
     match send(client, "GET", "/readyz", None).await {
         Ok(answer) if answer.code == 200 => Ok(()),
@@ -171,7 +171,7 @@ pub async fn ready(client: &Client) -> Result<(), String> {
     }
 }
 
-/// The string at a JSON pointer; empty when there is none.
+/// The string at a JSON pointer; empty if there is none.
 pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object
         .pointer(pointer)
@@ -179,7 +179,7 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// A resourceVersion as the number that it is since Kubernetes 1.35 (KEP-5504).
+/// A resourceVersion as a number, which it is since Kubernetes 1.35 (KEP-5504).
 pub fn version_number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
 }
@@ -203,7 +203,7 @@ impl From<(Parts, Bytes)> for RequestAnswer {
     }
 }
 
-/// The text of a `Warning`, of which an API server gives the code 299 and no agent: `299 - "text"`.
+/// The text of a `Warning`; API servers send code 299 and no agent: `299 - "text"`.
 fn warning(value: &str) -> Option<String> {
     let quoted = value.strip_prefix("299 - \"")?.strip_suffix('"')?;
     let mut text = String::new();
@@ -219,12 +219,12 @@ fn warning(value: &str) -> Option<String> {
 }
 
 impl RequestAnswer {
-    /// How long to wait before the request is sent again.
+    /// The pause before a retry.
     pub fn pause(&self) -> Duration {
         self.retry_after.unwrap_or(Duration::from_secs(1))
     }
 
-    /// `message` of a `Status`.
+    /// The `message` of a `Status`.
     pub fn message(&self) -> &str {
         text(&self.body, "/message")
     }
@@ -234,31 +234,32 @@ impl RequestAnswer {
         self.message().contains("denied the request")
     }
 
-    /// Whether the API server says that it, or its storage, is down or not up yet: nothing that a webhook or a conversion
-    /// has to do with, whose errors name them.
+    /// Whether the API server reports that it, or its storage, is down or starting. Errors of webhooks and
+    /// conversions name them.
     pub fn is_outage(&self) -> bool {
         let message = self.message();
         let of_a_webhook = message.contains("webhook") || message.contains("conversion");
         let own = match self.code {
             429 | 503 | 504 => true,
-            // Errors of its client of etcd, for example "etcdserver: request timed out".
+            // Errors of the etcd client, for example "etcdserver: request timed out".
             500 => message.contains("etcd"),
-            // Admission waits for its own watches after a start.
+            // After a start, admission waits for its watches.
             403 => message.contains("not yet ready to handle request"),
             _ => false,
         };
         own && !of_a_webhook && !self.is_reinitializing()
     }
 
-    /// Whether the API server does not know the Service of a webhook. It begins to answer before it has heard of any.
+    /// Whether the API server does not know the Service of a webhook: it starts to answer before its watch of
+    /// Services has synced.
     pub fn is_service_unknown(&self) -> bool {
         let message = self.message();
         self.code == 500 && message.contains(": service \"") && message.ends_with("\" not found")
     }
 
-    /// Whether this is the API server's own pause after a change of a CRD: lists wait for the new storage, and a request
-    /// that had the old one at hand is turned away by `WithWaitGroup`, which takes its end for that of the server.
-    /// Both come with `Retry-After`, which client-go and kube obey.
+    /// Whether this is the API server's own pause after a change of a CRD. Lists wait for the new storage,
+    /// and `WithWaitGroup` rejects a request that holds the old one, as if the server shut down. Both answers
+    /// have `Retry-After`, which client-go and kube obey.
     pub fn is_reinitializing(&self) -> bool {
         let waits_for_storage = self.code == 429 && self.message().contains("storage is (re)initializing");
         let lost_storage = self.code == 503 && self.message() == "apiserver is shutting down";

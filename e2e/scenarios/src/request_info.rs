@@ -1,4 +1,4 @@
-//! What a request asks for, read from its method and URI as an API server reads it (`RequestInfo` in
+//! Reads from a method and URI what a request accesses, as an API server does (`RequestInfo` in
 //! `k8s.io/apiserver/pkg/endpoints/request`).
 
 use http::{Method, Uri};
@@ -6,7 +6,8 @@ use http::{Method, Uri};
 use crate::audit::Right;
 
 impl Right {
-    /// The right that a request needs. What is no object (discovery, health) is named by its path.
+    /// The right that a request needs. Requests for other paths than objects (discovery, health) are named by
+    /// the path.
     pub(crate) fn needed(method: &Method, uri: &Uri) -> Self {
         let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
         let (group, below) = match parts.as_slice() {

@@ -1,41 +1,41 @@
-//! Custom resources that traffic is sent to, and what their answers must show.
+//! Custom resources that receive traffic, and the expected answers.
 
 use serde_json::Value;
 
 use crate::sample;
 
-/// One custom resource that traffic is sent to.
+/// A custom resource that receives traffic.
 #[derive(Clone, Debug)]
 pub struct Resource {
     /// The API group.
     pub group: String,
     /// The plural name.
     pub plural: String,
-    /// Whether objects live in namespaces.
+    /// Whether it is namespaced.
     pub namespaced: bool,
     /// The versions that clients use.
     pub versions: Vec<String>,
-    /// An object to create, complete but for its name.
+    /// An example object without a name.
     pub example: Value,
-    /// What each answer must show besides its success.
+    /// The expected content of answers.
     pub expectation: Expectation,
 }
 
-/// What an answer must show.
+/// The expected content of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// Nothing but the version that was asked for.
+    /// Only the requested version.
     Version,
-    /// What the sample operator's conversion does.
+    /// The result of the sample operator's conversion.
     Converted,
-    /// What all webhooks of the sample operator do.
+    /// The results of all webhooks of the sample operator.
     Admitted,
 }
 
 // === impl Resource ===
 
 impl Resource {
-    /// The sample's widgets at `versions`, created at v1, or at v2 where v1 is none of them.
+    /// The sample's widgets at `versions`; created at v1, or at v2 if `versions` lacks v1.
     pub fn widgets(versions: &[&str], expectation: Expectation) -> Self {
         Self {
             group: sample::GROUP.to_owned(),
@@ -57,7 +57,7 @@ impl Resource {
         }
     }
 
-    /// What is wrong with an object that was answered.
+    /// Describes what is wrong with an answered object.
     pub fn problem(&self, answer: &Value) -> Option<String> {
         match self.expectation {
             Expectation::Version => None,

@@ -1,4 +1,4 @@
-//! How long scenarios took: where time goes in `.ci/run`.
+//! The durations of scenarios, to see where `.ci/run` spends its time.
 
 use std::{
     fmt,
@@ -8,17 +8,17 @@ use std::{
 
 use crate::scenarios::Scenario;
 
-/// How many are shown.
+/// The number of scenarios to show.
 const SHOWN: usize = 20;
 
-/// How long each scenario took that has ended. Displays the slowest.
+/// The durations of the completed scenarios. Displays the slowest.
 #[derive(Debug, Default)]
 pub struct ScenarioDurations(Mutex<Vec<(Duration, &'static str)>>);
 
 // === impl ScenarioDurations ===
 
 impl ScenarioDurations {
-    /// A scenario has ended.
+    /// Records the duration of a scenario.
     pub(crate) fn ended(&self, scenario: &Scenario, took: Duration) {
         let mut durations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         durations.push((took, scenario.name));

@@ -1,7 +1,7 @@
-//! What OpenShift's service-ca does with objects that ask it for its CA bundle.
+//! A stand-in for OpenShift's service-ca, which injects its CA bundle into annotated objects.
 //!
-//! Its module is served by no proxy, so this stands in for it. It follows `pkg/controller/cabundleinjector` of service-ca-operator:
-//! whatever has the annotation gets the same bundle in every `caBundle` that it has, whomever it calls.
+//! No proxy serves its module. The stand-in follows `pkg/controller/cabundleinjector` of service-ca-operator:
+//! all `caBundle`s of an annotated object get the same bundle.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::{
     steps::{CRDS, MUTATING, VALIDATING, get},
 };
 
-/// How often it looks at everything.
+/// The interval between two passes.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The stand-in of service-ca, working until it is stopped.
+/// The stand-in for service-ca; it runs until it is stopped.
 pub(crate) struct ServiceCa {
     stop: CancellationToken,
     task: JoinHandle<anyhow::Result<()>>,
@@ -46,11 +46,11 @@ impl ServiceCa {
         Self { stop, task }
     }
 
-    /// Ends it.
+    /// Stops it.
     ///
     /// # Errors
     ///
-    /// When it could not do its work.
+    /// Fails if a pass has failed.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         self.stop.cancel();
         self.task.await?
@@ -83,7 +83,7 @@ async fn inject(client: &Client, bundle: &str) -> anyhow::Result<()> {
             }
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let answer = send(client, "PUT", &format!("{collection}/{name}"), Some(&injected)).await?;
-            // What somebody else has written or removed meanwhile is looked at again.
+            // An object that another client changed or deleted is processed again.
             anyhow::ensure!([200, 404, 409].contains(&answer.code), "service-ca: {answer}");
         }
     }

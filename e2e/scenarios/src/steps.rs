@@ -1,4 +1,4 @@
-//! What scenarios do and wait for, in the words of a user of the cluster.
+//! Common steps of scenarios: reads, writes and waits.
 
 use std::{
     future::Future,
@@ -14,23 +14,23 @@ use windlass_object::names;
 
 use crate::request::{self, RequestAnswer};
 
-/// How long a scenario waits for something that should happen, unless it says otherwise.
+/// The default timeout of waits.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often it looks.
+/// The interval between two observations.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The collection of BundleDeployments.
 pub const BUNDLE_DEPLOYMENTS: &str = "/apis/windlass.dev/v1alpha1/bundledeployments";
 
-/// The Lease by which one replica of the operator leads.
+/// The leader election Lease of the operator.
 pub const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass";
 
-/// The Lease by which one replica of the half that looks after certificates leads.
+/// The leader election Lease of the certificate controllers.
 pub const CERTIFICATES_LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass-certificates";
 
-/// The Lease by which one replica of the part that serves policies leads.
+/// The leader election Lease of the policy controllers.
 pub const POLICIES_LEASE: &str =
     "/apis/coordination.k8s.io/v1/namespaces/windlass-system/leases/windlass-policies";
 
@@ -48,11 +48,11 @@ pub fn serving_certificates(namespace: &str) -> String {
     format!("/apis/windlass.dev/v1alpha1/namespaces/{namespace}/servingcertificates")
 }
 
-/// The object at `path`; `None` when there is none.
+/// Reads the object at `path`; `None` if it does not exist.
 ///
 /// # Errors
 ///
-/// When the API server answers anything else.
+/// Fails on any other error of the API server.
 pub async fn get(client: &Client, path: &str) -> anyhow::Result<Option<Value>> {
     let answer = request::send_patiently(client, "GET", path, None).await?;
     match answer.code {
@@ -62,11 +62,11 @@ pub async fn get(client: &Client, path: &str) -> anyhow::Result<Option<Value>> {
     }
 }
 
-/// The items of the collection at `path`.
+/// Lists the collection at `path`.
 ///
 /// # Errors
 ///
-/// When the API server refuses.
+/// Fails if the API server answers with an error.
 pub async fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Value>> {
     let answer = succeed(client, "GET", path, None).await?;
     Ok(answer.body["items"].as_array().cloned().unwrap_or_default())
@@ -76,7 +76,7 @@ pub async fn list(client: &Client, path: &str) -> anyhow::Result<Vec<Value>> {
 ///
 /// # Errors
 ///
-/// When it does not.
+/// Fails if the API server answers with an error.
 pub async fn succeed(
     client: &Client,
     method: &str,
@@ -90,11 +90,11 @@ pub async fn succeed(
     Ok(answer)
 }
 
-/// Waits until `look` finds something.
+/// Waits until `look` returns a value.
 ///
 /// # Errors
 ///
-/// When `look` fails, or finds nothing within `patience`: then the last thing that it said is in the error.
+/// Fails if `look` fails, or returns no value within `patience`; the error contains the last observation.
 pub async fn until<T, F>(what: &str, patience: Duration, mut look: impl FnMut() -> F) -> anyhow::Result<T>
 where
     F: Future<Output = anyhow::Result<Result<T, String>>>,
@@ -111,29 +111,29 @@ where
     }
 }
 
-/// What [`until`] is told by something that holds or does not: where it does not, `seen` says what is there instead.
+/// Turns a condition into an observation for [`until`]; `seen` describes the actual state.
 ///
 /// # Errors
 ///
-/// When it does not hold.
+/// Fails if the condition does not hold.
 pub fn check(holds: bool, seen: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(seen()) }
 }
 
-/// The seconds that an environment variable says, or else `usual`.
+/// The number of seconds in an environment variable, or `usual`.
 ///
 /// # Errors
 ///
-/// When it says something else than a number.
+/// Fails if the value is not a number.
 pub fn duration_in(variable: &str, usual: Duration) -> anyhow::Result<Duration> {
     number_in(variable, usual.as_secs()).map(Duration::from_secs)
 }
 
-/// The number that an environment variable says, or else `usual`.
+/// The number in an environment variable, or `usual`.
 ///
 /// # Errors
 ///
-/// When it says something else.
+/// Fails if the value is not a number.
 pub fn number_in(variable: &str, usual: u64) -> anyhow::Result<u64> {
     match std::env::var(variable) {
         Ok(number) => number
@@ -143,7 +143,7 @@ pub fn number_in(variable: &str, usual: u64) -> anyhow::Result<u64> {
     }
 }
 
-/// Whether all pods of a Deployment are of its template and available.
+/// Whether all pods of a Deployment have its template and are available.
 pub fn is_rolled_out(deployment: &Value) -> bool {
     let count = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_i64);
     let desired = count("/spec/replicas");
@@ -165,7 +165,7 @@ pub fn bundle_deployment(name: &str, namespace: &str, directory: &str) -> Value 
 ///
 /// # Errors
 ///
-/// When it does not become ready.
+/// Fails on a timeout.
 pub async fn install(
     client: &Client,
     name: &str,
@@ -181,11 +181,11 @@ pub async fn install(
     ready(client, name, PATIENCE).await
 }
 
-/// Gives a BundleDeployment another folder below the operator's `--bundle-dir` as its source.
+/// Sets another folder below the operator's `--bundle-dir` as the source of a BundleDeployment.
 ///
 /// # Errors
 ///
-/// When the API server refuses.
+/// Fails if the API server answers with an error.
 pub async fn set_source(client: &Client, name: &str, directory: &str) -> anyhow::Result<()> {
     let patch = json!({"spec": {"source": {"directory": {"path": directory}}}});
     let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
@@ -193,11 +193,11 @@ pub async fn set_source(client: &Client, name: &str, directory: &str) -> anyhow:
     Ok(())
 }
 
-/// Waits until a BundleDeployment is ready as it is now.
+/// Waits until a BundleDeployment is ready at its current generation.
 ///
 /// # Errors
 ///
-/// When it does not become ready in time; its conditions are in the error.
+/// Fails on a timeout; the error contains the conditions.
 pub async fn ready(client: &Client, name: &str, patience: Duration) -> anyhow::Result<Value> {
     condition(
         client,
@@ -209,11 +209,11 @@ pub async fn ready(client: &Client, name: &str, patience: Duration) -> anyhow::R
     .await
 }
 
-/// Waits until an object has a condition with a status, observed at its present generation.
+/// Waits until an object has a condition with a status at its current generation.
 ///
 /// # Errors
 ///
-/// When that does not happen in time; its conditions are in the error.
+/// Fails on a timeout; the error contains the conditions.
 pub async fn condition(
     client: &Client,
     path: &str,
@@ -224,7 +224,7 @@ pub async fn condition(
     let what = format!("{path} has {condition_type}={status}");
     until(&what, patience, async || {
         let Some(object) = get(client, path).await? else {
-            return Ok(Err("no such object".to_owned()));
+            return Ok(Err("not found".to_owned()));
         };
         let met = current(&object, condition_type, status).is_some();
         Ok(if met { Ok(object) } else { Err(conditions(&object)) })
@@ -232,7 +232,7 @@ pub async fn condition(
     .await
 }
 
-/// The condition of an object with a type and a status, observed at its present generation.
+/// The condition of an object with a type and a status at its current generation.
 pub fn current<'a>(object: &'a Value, condition_type: &str, status: &str) -> Option<&'a Value> {
     let conditions = object["status"]["conditions"].as_array();
     conditions.into_iter().flatten().find(|condition| {
@@ -242,12 +242,12 @@ pub fn current<'a>(object: &'a Value, condition_type: &str, status: &str) -> Opt
     })
 }
 
-/// Whether a ServingCertificate is stable, with every endpoint and every target current.
+/// Whether a ServingCertificate is stable and all endpoints and targets are current.
 pub fn is_settled(certificate: &Value) -> bool {
     certificate["status"]["phase"] == "Stable" && all_current(certificate)
 }
 
-/// The conditions of an object in words.
+/// Describes the conditions of an object.
 pub fn conditions(object: &Value) -> String {
     let listed = object["status"]["conditions"]
         .as_array()
@@ -273,7 +273,7 @@ pub fn conditions(object: &Value) -> String {
 ///
 /// # Errors
 ///
-/// When it does not go.
+/// Fails on a timeout.
 pub async fn delete(client: &Client, path: &str) -> anyhow::Result<()> {
     succeed(client, "DELETE", path, None).await?;
     gone(client, path).await
@@ -283,7 +283,7 @@ pub async fn delete(client: &Client, path: &str) -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// When it stays; its conditions are in the error.
+/// Fails on a timeout; the error contains the conditions.
 pub async fn gone(client: &Client, path: &str) -> anyhow::Result<()> {
     until(&format!("{path} is gone"), PATIENCE, async || {
         Ok(match get(client, path).await? {
@@ -294,11 +294,11 @@ pub async fn gone(client: &Client, path: &str) -> anyhow::Result<()> {
     .await
 }
 
-/// Waits until a webhook configuration says whom to trust.
+/// Waits until a webhook configuration has a trust bundle.
 ///
 /// # Errors
 ///
-/// When it does not; it is in the error.
+/// Fails on a timeout; the error contains the configuration.
 pub async fn has_trust_bundle(client: &Client, path: &str) -> anyhow::Result<()> {
     until(&format!("{path} has a trust bundle"), PATIENCE, async || {
         let configuration = get(client, path).await?.context("gone")?;
@@ -308,30 +308,31 @@ pub async fn has_trust_bundle(client: &Client, path: &str) -> anyhow::Result<()>
     .await
 }
 
-/// Asks for a rotation (`leaf` or `ca`). What was asked for, which the status repeats when it is done.
+/// Requests a rotation (`leaf` or `ca`). Returns the request, which the status repeats when the rotation is
+/// complete.
 ///
 /// # Errors
 ///
-/// When there is no such ServingCertificate.
-pub async fn ask_for_rotation(
+/// Fails if there is no such ServingCertificate.
+pub async fn request_rotation(
     client: &Client,
     namespace: &str,
     name: &str,
     what: &str,
 ) -> anyhow::Result<String> {
     let path = format!("{}/{name}", serving_certificates(namespace));
-    // Each value is done once, so every rotation needs one of its own.
+    // Each value is executed once, so every rotation needs a new value.
     let reason = format!("{what}:asked for at {}", Timestamp::now());
     let patch = json!({"metadata": {"annotations": {names::ROTATE: reason}}});
     succeed(client, "PATCH", &path, Some(&patch)).await?;
     Ok(reason)
 }
 
-/// Asks for a rotation (`leaf` or `ca`) and waits until it is done, and nothing is left to do.
+/// Requests a rotation (`leaf` or `ca`) and waits until it is complete and the certificate has settled.
 ///
 /// # Errors
 ///
-/// When it is not done in time.
+/// Fails on a timeout.
 pub async fn rotate(
     client: &Client,
     namespace: &str,
@@ -350,12 +351,12 @@ pub async fn rotate(
     .await
 }
 
-/// Asks for a rotation (`leaf` or `ca`) and waits until it is done, although others go on writing targets: the status says so of
-/// this request, and what was to be replaced is another one.
+/// Requests a rotation (`leaf` or `ca`) and waits until it is complete, while other writers change targets:
+/// the status reports this request, and the rotated part has changed.
 ///
 /// # Errors
 ///
-/// When it is not done in time.
+/// Fails on a timeout.
 pub async fn rotate_amid_writes(
     client: &Client,
     namespace: &str,
@@ -364,9 +365,11 @@ pub async fn rotate_amid_writes(
     patience: Duration,
 ) -> anyhow::Result<()> {
     let path = format!("{}/{name}", serving_certificates(namespace));
-    let before = get(client, &path).await?.context("no such ServingCertificate")?;
+    let before = get(client, &path)
+        .await?
+        .context("the ServingCertificate is gone")?;
     let old = rotated_part(client, &before, what).await?;
-    let request = ask_for_rotation(client, namespace, name, what).await?;
+    let request = request_rotation(client, namespace, name, what).await?;
     until(&format!("{path} has rotated its {what}"), patience, async || {
         let object = get(client, &path)
             .await?
@@ -378,8 +381,8 @@ pub async fn rotate_amid_writes(
     .await
 }
 
-/// What a rotation replaces: the certificate in the serving Secret, since leaves that are issued within a second end at
-/// the same time; or the generation of the CA that signs.
+/// The part that a rotation replaces: the certificate in the serving Secret, since leaves of the same second
+/// expire together, or the generation of the signing CA.
 async fn rotated_part(client: &Client, certificate: &Value, what: &str) -> anyhow::Result<Value> {
     if what != "leaf" {
         return Ok(certificate["status"]["ca"]["current"]["generation"].clone());

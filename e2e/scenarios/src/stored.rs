@@ -1,4 +1,4 @@
-//! Widgets that stay while other things happen: stored, read again, compared.
+//! Widgets that a scenario stores, reads again and compares.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
@@ -10,17 +10,17 @@ use crate::{
     steps::{PATIENCE, check, succeed, until},
 };
 
-/// How many are created side by side.
+/// The number of widgets that are created concurrently.
 const CREATORS: usize = 32;
 
-/// How many are read at a time.
+/// The page size of reads.
 const PAGE: u32 = 500;
 
 /// Creates `count` widgets in a namespace at v1: `stored-0` and so on.
 ///
 /// # Errors
 ///
-/// When the API server refuses one.
+/// Fails if the API server rejects one.
 pub async fn store(client: &Client, namespace: &str, count: usize) -> anyhow::Result<()> {
     let path = sample::widgets(namespace, "v1");
     stream::iter(0..count)
@@ -35,11 +35,11 @@ pub async fn store(client: &Client, namespace: &str, count: usize) -> anyhow::Re
         .await
 }
 
-/// Every widget of a namespace as a version shows it, in the order of names.
+/// Reads all widgets of a namespace in a version, sorted by name.
 ///
 /// # Errors
 ///
-/// When the API server refuses.
+/// Fails if the API server answers with an error.
 pub async fn read(client: &Client, namespace: &str, version: &str) -> anyhow::Result<Vec<Value>> {
     let path = sample::widgets(namespace, version);
     let (mut widgets, mut next) = (Vec::new(), String::new());
@@ -56,11 +56,11 @@ pub async fn read(client: &Client, namespace: &str, version: &str) -> anyhow::Re
     }
 }
 
-/// The widgets of before with those of after.
+/// Pairs the widgets of two reads.
 ///
 /// # Errors
 ///
-/// When one is gone or new, or differs in more than its resourceVersion.
+/// Fails if a widget was deleted or created, or changed in more than its resourceVersion.
 pub fn compare(before: &[Value], after: &[Value]) -> anyhow::Result<Vec<(Value, Value)>> {
     anyhow::ensure!(
         before.len() == after.len(),
@@ -79,12 +79,12 @@ pub fn compare(before: &[Value], after: &[Value]) -> anyhow::Result<Vec<(Value, 
     Ok(before.iter().cloned().zip(after.iter().cloned()).collect())
 }
 
-/// Checks that every widget of a namespace is really stored as v2: takes the conversion away, which must be nobody's any
-/// more, and reads what is there without it.
+/// Checks that every widget of a namespace is stored as v2: removes the conversion, which must have no owner,
+/// and reads the widgets without it.
 ///
 /// # Errors
 ///
-/// When one is stored in another way.
+/// Fails if a widget is stored in another version.
 pub async fn is_stored_as_v2(client: &Client, namespace: &str) -> anyhow::Result<()> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     succeed(client, "PATCH", sample::DEFINITION, Some(&none)).await?;

@@ -1,4 +1,4 @@
-//! One scenario in a test cluster of its own, as a test.
+//! Runs one scenario in its own test cluster, as a test.
 
 use std::{path::Path, time::Instant};
 
@@ -14,28 +14,28 @@ use crate::{
     test_cluster::{TestCluster, TestClusterOptions},
 };
 
-/// What is logged while scenarios run. The client's own errors are answers that scenarios ask for.
+/// The log filter of scenarios. Client errors are expected answers.
 pub const LOG_FILTER: &str = "warn,windlass_scenarios=info,kube_client::client::builder=off";
 
-/// Runs a scenario on a sandbox of its own; `program` is the executable of [`TestClusterOptions::program`]. How long it took
-/// is added to `durations`.
+/// Runs a scenario on its own sandbox; `program` is the executable of [`TestClusterOptions::program`]. Adds
+/// the duration to `durations`.
 ///
 /// # Errors
 ///
-/// What went wrong, the end of the operator's log, and where the other logs and the objects are kept.
+/// Returns the failure, the end of the operator's log, and the folder with other logs and objects.
 pub fn run_on_sandbox(
     scenario: &Scenario,
     program: &Path,
     durations: &ScenarioDurations,
 ) -> Result<(), Failed> {
-    try_out(scenario, program, durations, Box::pin(BackingCluster::sandbox())).0
+    run(scenario, program, durations, Box::pin(BackingCluster::sandbox())).0
 }
 
-/// Runs a scenario on a cluster that it borrows, and gives that back if nothing of the scenario is left in it.
+/// Runs a scenario on a borrowed cluster, and gives the cluster back if the scenario left nothing in it.
 ///
 /// # Errors
 ///
-/// As [`run_on_sandbox`]; also when no cluster is left.
+/// As [`run_on_sandbox`]; also if no cluster is left.
 pub fn run_on_borrowed(
     scenario: &Scenario,
     program: &Path,
@@ -43,15 +43,15 @@ pub fn run_on_borrowed(
     pool: &ClusterPool,
 ) -> Result<(), Failed> {
     let borrowed = pool.borrow()?;
-    let (outcome, is_clean) = try_out(scenario, program, durations, Box::pin(borrowed.cluster()));
+    let (outcome, is_clean) = run(scenario, program, durations, Box::pin(borrowed.cluster()));
     if is_clean {
         borrowed.give_back();
     }
     outcome
 }
 
-/// How a scenario ended, and whether the cluster is as it was before.
-fn try_out(
+/// Returns the result of a scenario, and whether the cluster is restored.
+fn run(
     scenario: &Scenario,
     program: &Path,
     durations: &ScenarioDurations,

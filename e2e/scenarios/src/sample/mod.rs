@@ -1,4 +1,4 @@
-//! The sample operator: what it is called in a cluster, how it gets there, and its widgets.
+//! The sample operator: its names, operations and widgets.
 
 mod names;
 mod operations;
@@ -12,7 +12,7 @@ pub use self::{
         SERVING_SECRET, WIDGETS,
     },
     operations::{
-        ask_for_rotation, bundle, crd, install, manifest, rotate, set_source, settled, storing_newest,
+        bundle, crd, install, manifest, request_rotation, rotate, set_source, settled, storing_newest,
         trust_bundle,
     },
     server::server,

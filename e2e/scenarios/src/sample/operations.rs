@@ -1,4 +1,4 @@
-//! What scenarios do with the sample.
+//! Operations on the sample.
 
 use std::path::PathBuf;
 
@@ -13,18 +13,18 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The folder of a sample bundle of the repository.
+/// The folder of a sample bundle in the repository.
 pub fn bundle(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "..", "..", "bundles", name]
         .iter()
         .collect()
 }
 
-/// The CRD in the manifests of the older sample.
+/// Reads the CRD from the manifests of the older sample.
 ///
 /// # Errors
 ///
-/// When the bundle cannot be read.
+/// Fails if the bundle cannot be read.
 pub fn manifest() -> anyhow::Result<Value> {
     let files = windlass_bundle::sources::load(&bundle("sample.v1"))?;
     let bundle = Bundle::parse(&files).map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
@@ -32,11 +32,12 @@ pub fn manifest() -> anyhow::Result<Value> {
     Ok(crd.object.clone())
 }
 
-/// Puts the newer sample into the operator's bundle folder, changed to store its newest version: the folder's name.
+/// Adds the newer sample to the operator's bundle folder, changed to store its newest version. Returns the
+/// folder's name.
 ///
 /// # Errors
 ///
-/// When it cannot be copied or changed.
+/// Fails if it cannot be copied or changed.
 pub fn storing_newest(cluster: &TestCluster) -> anyhow::Result<String> {
     let name = "sample.v2-storing-v2";
     let folder = cluster.add_bundle(&bundle("sample.v2"), name)?;
@@ -47,27 +48,27 @@ pub fn storing_newest(cluster: &TestCluster) -> anyhow::Result<String> {
     Ok(name.to_owned())
 }
 
-/// Installs one of the sample bundles, and waits until it is ready.
+/// Installs a sample bundle and waits until it is ready.
 pub async fn install(cluster: &TestCluster, name: &str) -> anyhow::Result<Value> {
     steps::install(&cluster.client, "sample", NAMESPACE, &cluster.bundle(name)?).await
 }
 
-/// Asks for another bundle, which must be in the operator's bundle folder.
+/// Sets another bundle as the source; it must be in the operator's bundle folder.
 pub async fn set_source(cluster: &TestCluster, folder: &str) -> anyhow::Result<()> {
     steps::set_source(&cluster.client, "sample", folder).await
 }
 
-/// Its CRD as it is now.
+/// Reads the CRD.
 pub async fn crd(cluster: &TestCluster) -> anyhow::Result<Value> {
     get(&cluster.client, DEFINITION).await?.context("no CRD")
 }
 
-/// Waits until its ServingCertificate is stable, with every endpoint and every target current.
+/// Waits until the ServingCertificate is stable and all endpoints and targets are current.
 pub async fn settled(cluster: &TestCluster) -> anyhow::Result<Value> {
     cluster.settled(NAMESPACE, CERTIFICATE).await
 }
 
-/// Its trust bundle, in base64.
+/// Reads the trust bundle, in base64.
 pub async fn trust_bundle(cluster: &TestCluster) -> anyhow::Result<String> {
     let secret = get(&cluster.client, SERVING_SECRET).await?.context("no Secret")?;
     let bundle = text(&secret, "/data/ca.crt");
@@ -75,13 +76,13 @@ pub async fn trust_bundle(cluster: &TestCluster) -> anyhow::Result<String> {
     Ok(bundle.to_owned())
 }
 
-/// Asks for a rotation (`leaf` or `ca`) of its certificate.
-pub async fn ask_for_rotation(cluster: &TestCluster, what: &str) -> anyhow::Result<()> {
-    steps::ask_for_rotation(&cluster.client, NAMESPACE, CERTIFICATE, what).await?;
+/// Requests a rotation (`leaf` or `ca`).
+pub async fn request_rotation(cluster: &TestCluster, what: &str) -> anyhow::Result<()> {
+    steps::request_rotation(&cluster.client, NAMESPACE, CERTIFICATE, what).await?;
     Ok(())
 }
 
-/// Asks for a rotation (`leaf` or `ca`) of its certificate, and waits until it is done.
+/// Requests a rotation (`leaf` or `ca`) and waits until it is complete.
 pub async fn rotate(cluster: &TestCluster, what: &str) -> anyhow::Result<()> {
     steps::rotate(&cluster.client, NAMESPACE, CERTIFICATE, what, PATIENCE).await
 }

@@ -1,11 +1,11 @@
-//! The sample's servers beside whoever issues their certificates.
+//! Servers of the sample with certificates of another issuer.
 
 use serde_json::{Value, json};
 
 use super::IMAGE;
 
-/// A Deployment of servers that present the certificate in a Secret, behind the Service of the same name that selects
-/// `app: NAME` and calls port 9443.
+/// A Deployment of servers that present the certificate of a Secret, behind the Service of the same name,
+/// which selects `app: NAME` and targets port 9443.
 pub fn server(name: &str, secret: &str, replicas: u32) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},

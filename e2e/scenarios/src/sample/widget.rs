@@ -1,4 +1,4 @@
-//! Widgets: what traffic creates, and what the sample's webhooks must have made of it.
+//! Widgets: the objects that traffic creates, and checks for the results of the sample's webhooks.
 
 use serde_json::{Value, json};
 
@@ -9,9 +9,9 @@ pub fn widgets(namespace: &str, version: &str) -> String {
     format!("/apis/{GROUP}/{version}/namespaces/{namespace}/widgets")
 }
 
-/// A widget of size 42, at v1 or v2, complete but for its name.
+/// A widget of size 42 at v1 or v2, without a name.
 ///
-/// v1 says `spec.size: 42`, v1beta1 `spec.width: "42"`, v2 `spec.dimensions.size: 42`.
+/// v1 has `spec.size: 42`, v1beta1 `spec.width: "42"`, v2 `spec.dimensions.size: 42`.
 pub fn widget(version: &str) -> Value {
     let spec = match version {
         "v2" => json!({"dimensions": {"size": 42}}),
@@ -20,7 +20,7 @@ pub fn widget(version: &str) -> Value {
     json!({"apiVersion": format!("{GROUP}/{version}"), "kind": "Widget", "metadata": {}, "spec": spec})
 }
 
-/// Gives a widget at v1 or v2 another size.
+/// Sets the size of a widget at v1 or v2.
 pub fn resize(widget: &mut Value, size: i64) {
     let spec = &mut widget["spec"];
     match spec.get_mut("dimensions") {
@@ -29,7 +29,7 @@ pub fn resize(widget: &mut Value, size: i64) {
     }
 }
 
-/// How `answer` differs from what the conversion must have made of `example`, an object at v1 or v2.
+/// Describes how `answer` differs from the correct conversion of `example`, an object at v1 or v2.
 pub fn misconverted(example: &Value, answer: &Value) -> Option<String> {
     let size = example
         .pointer("/spec/dimensions/size")
@@ -46,7 +46,7 @@ pub fn misconverted(example: &Value, answer: &Value) -> Option<String> {
     (*actual != expected).then(|| format!("spec.{field} is {actual}, not {expected}"))
 }
 
-/// What the mutating webhook left out: it sets an annotation and the default color.
+/// Describes what the mutating webhook has not set: an annotation and the default color.
 pub fn unmutated(answer: &Value) -> Option<String> {
     let color = &answer["spec"]["color"];
     if *color != "blue" {

@@ -1,4 +1,4 @@
-//! As much of DER (X.690) as it takes to find what is secret in a private key.
+//! The part of DER (X.690) that is needed to find the secret numbers of a private key.
 
 use std::ops::Range;
 
@@ -6,20 +6,20 @@ const INTEGER: u8 = 0x02;
 const OCTET_STRING: u8 = 0x04;
 const SEQUENCE: u8 = 0x30;
 
-/// Secrets of fewer bytes say nothing: version numbers, for example.
+/// Shorter numbers are not secret: version numbers, for example.
 const SHORTEST: usize = 16;
 
-/// Of the nine numbers of an RSA key (RFC 8017, A.1.2) those that are secret: the first three are its version, the
-/// modulus and the public exponent.
+/// The first three of the nine numbers of an RSA key (RFC 8017, A.1.2) are public: version, modulus, public
+/// exponent.
 const SECRET_OF_RSA: Range<usize> = 3..9;
 
-/// One element, its content as a place in the whole.
+/// One element; the content is a range of the input.
 struct Element {
     tag: u8,
     content: Range<usize>,
 }
 
-/// Where the secret numbers are in a private key: PKCS#8, or SEC1 or PKCS#1 by themselves.
+/// The ranges of the secret numbers of a private key in PKCS#8, SEC1 or PKCS#1.
 pub(super) fn secrets(der: &[u8]) -> Vec<Range<usize>> {
     find(der, 0..der.len())
 }
@@ -35,10 +35,10 @@ fn find(der: &[u8], within: Range<usize>) -> Vec<Range<usize>> {
             .collect()
     };
     match tags.as_slice() {
-        // A key, or PKCS#8 around one.
+        // A key, or PKCS#8 around a key.
         [SEQUENCE] => find(der, elements[0].content.clone()),
         [INTEGER, SEQUENCE, OCTET_STRING, ..] => find(der, elements[2].content.clone()),
-        // An elliptic key (RFC 5915); an Ed25519 key is one more octet string (RFC 8410).
+        // An elliptic key (RFC 5915); in an Ed25519 key the octet string is nested (RFC 8410).
         [INTEGER, OCTET_STRING, ..] => contents(1..2),
         [OCTET_STRING] => contents(0..1),
         [INTEGER, .., INTEGER] if tags.len() >= SECRET_OF_RSA.end => contents(SECRET_OF_RSA),
@@ -46,7 +46,7 @@ fn find(der: &[u8], within: Range<usize>) -> Vec<Range<usize>> {
     }
 }
 
-/// The elements one after the other; those after one that cannot be read are left out.
+/// The elements in sequence, up to the first that cannot be read.
 fn elements(der: &[u8], within: Range<usize>) -> Vec<Element> {
     let mut elements = Vec::new();
     let mut start = within.start;

@@ -1,9 +1,9 @@
-//! A search for private keys, or parts of them, in whatever a program lets out.
+//! Searches output of programs for private keys and parts of them.
 //!
-//! What is secret of a key are some integers: the scalar of an elliptic key; the exponents, primes and the coefficient of
-//! an RSA key. What surrounds them in a file, and the public half, is in every certificate. So the search is for the
-//! bytes of those integers in every way in which bytes are written down: raw; base64 at each alignment, of the key and of
-//! its PEM, in both alphabets; hexadecimal; a list of numbers; escaped text; each also with line breaks inside.
+//! The secret part of a key are some integers: the scalar of an elliptic key; the exponents, primes and
+//! coefficient of an RSA key. The search ignores the rest of the file and the public half, and covers the
+//! usual encodings of these integers: raw; base64 at each alignment, of the key and of its PEM, in both
+//! alphabets; hexadecimal; a list of numbers; escaped text; each also with line breaks.
 
 mod der;
 mod patterns;

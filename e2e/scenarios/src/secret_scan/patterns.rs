@@ -1,14 +1,14 @@
-//! Every way to write a secret down.
+//! The encodings of a secret.
 
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 
-/// How many bytes are looked for at a time. Whatever holds two such blocks without one byte is sure to hold one whole.
+/// The length of a pattern in bytes. Any text with two such blocks, less one byte, contains a whole block.
 pub(super) const BLOCK: usize = 9;
 
-/// Pieces of secrets as they would be written, each with the way in which.
+/// Encoded pieces of secrets, each with the name of its encoding.
 #[derive(Default)]
 pub(super) struct SecretPatterns {
     pub(super) pieces: Vec<Vec<u8>>,
@@ -18,7 +18,7 @@ pub(super) struct SecretPatterns {
 // === impl Patterns ===
 
 impl SecretPatterns {
-    /// Every way to write these bytes.
+    /// Adds all encodings of these bytes.
     pub(super) fn add(&mut self, secret: &[u8]) {
         self.add_blocks("raw bytes", secret, BLOCK);
         self.add_encoded(secret);
@@ -31,7 +31,7 @@ impl SecretPatterns {
         });
     }
 
-    /// The ways to write these bytes in letters.
+    /// Adds the text encodings of these bytes.
     pub(super) fn add_encoded(&mut self, secret: &[u8]) {
         for skipped in 0..3 {
             let (rest, letters) = (&secret[skipped..], BLOCK / 3 * 4);
@@ -60,8 +60,7 @@ impl SecretPatterns {
     }
 }
 
-/// Text without what may break a line of it, or stand between two numbers: spaces, line breaks, their escapes,
-/// backslashes.
+/// Removes spaces, line breaks, their escapes and backslashes, which may split a line or separate numbers.
 pub(super) fn squeeze(text: &[u8]) -> Vec<u8> {
     let mut squeezed = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -69,7 +68,7 @@ pub(super) fn squeeze(text: &[u8]) -> Vec<u8> {
         rest = after;
         match byte {
             b'\\' => {
-                // `\n` is escaped again by each format that it passes through.
+                // Each format escapes `\n` again.
                 let backslashes = rest.iter().take_while(|byte| **byte == b'\\').count();
                 rest = &rest[backslashes..];
                 if let [b'n' | b'r', after @ ..] = rest {

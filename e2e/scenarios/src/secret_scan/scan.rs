@@ -1,4 +1,4 @@
-//! The search.
+//! The search for secrets.
 
 use aho_corasick::AhoCorasick;
 use anyhow::Context;
@@ -10,26 +10,26 @@ use super::{
     pem::{body, lines},
 };
 
-/// How many characters of text on either side of a find are told apart from others; the find itself is never shown.
+/// How many characters before a find are shown; the find itself is never shown.
 const NAMED: usize = 60;
 
-/// What to look for.
+/// The secrets to search for.
 #[derive(Debug)]
 pub struct SecretScan {
-    /// Finds all patterns at once.
+    /// Matches all patterns in one pass.
     automaton: AhoCorasick,
-    /// Of each pattern, in what way it is written.
+    /// The encoding of each pattern.
     ways: Vec<&'static str>,
 }
 
 // === impl SecretScan ===
 
 impl SecretScan {
-    /// A search for these keys, each a block of PEM (PKCS#8, SEC1 or PKCS#1).
+    /// Prepares a search for these keys, each a PEM block (PKCS#8, SEC1 or PKCS#1).
     ///
     /// # Errors
     ///
-    /// When one of them cannot be read.
+    /// Fails if a key cannot be read.
     pub fn of<'a>(keys: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Self> {
         let mut patterns = SecretPatterns::default();
         for pem in keys {
@@ -43,14 +43,14 @@ impl SecretScan {
                 patterns.add_encoded(lines(body, &secret).as_bytes());
             }
         }
-        let automaton = AhoCorasick::new(&patterns.pieces).context("there are too many keys to look for")?;
+        let automaton = AhoCorasick::new(&patterns.pieces).context("too many keys to search for")?;
         Ok(Self {
             automaton,
             ways: patterns.ways,
         })
     }
 
-    /// Where in `text` parts of keys are, and in what way they are written; never what was found.
+    /// The positions and encodings of parts of keys in `text`, without the parts.
     pub fn find(&self, text: &[u8]) -> Vec<String> {
         let squeezed = squeeze(text);
         let as_it_is = self.find_in(text, "");
@@ -62,7 +62,7 @@ impl SecretScan {
         let mut found: Vec<String> = Vec::new();
         let mut end = 0;
         for hit in self.automaton.find_iter(text) {
-            // One key is many hits in a row.
+            // One key causes many consecutive hits.
             if hit.start() > end + NAMED || found.is_empty() {
                 let before =
                     String::from_utf8_lossy(&text[end.max(hit.start().saturating_sub(NAMED))..hit.start()]);

@@ -8,7 +8,7 @@ use windlass_trust::pki::PrivateKey;
 
 use super::{SecretScan, der, patterns::BLOCK, pem::body, private_keys};
 
-/// A key as the operator makes it, in PEM, and its certificate's public key.
+/// A key as the operator generates it, in PEM, and the public key of its certificate.
 async fn key(algorithm: PrivateKeyAlgorithm) -> (String, Vec<u8>) {
     let spec = KeySpec {
         algorithm,
@@ -18,13 +18,13 @@ async fn key(algorithm: PrivateKeyAlgorithm) -> (String, Vec<u8>) {
     (key.to_pem().to_string(), key.public_key())
 }
 
-/// The line in the middle, which is secret whatever the algorithm.
+/// The middle line, which is secret for every algorithm.
 fn middle(pem: &str) -> &str {
     let lines: Vec<&str> = body(pem).lines().collect();
     lines[lines.len() / 2]
 }
 
-/// Every way in which the test writes a key down.
+/// All encodings of a key that the test covers.
 fn written_down(pem: &str) -> Vec<(&'static str, Vec<u8>)> {
     let der = STANDARD
         .decode(body(pem).split_whitespace().collect::<String>())
@@ -86,7 +86,7 @@ async fn a_planted_key_is_found_in_whatever_way_it_is_written() {
             let told = found.join("\n");
             assert!(
                 !told.contains(body(&pem).lines().nth(1).unwrap()),
-                "{way}: told: {told}"
+                "{way}: shown: {told}"
             );
         }
     }

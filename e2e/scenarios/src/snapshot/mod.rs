@@ -1,4 +1,4 @@
-//! What is in a cluster, without what differs from one run to the next: two runs that end alike are equal.
+//! Snapshots of a cluster without values that differ between runs: equal final states give equal snapshots.
 
 mod normal;
 mod state;

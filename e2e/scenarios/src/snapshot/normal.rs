@@ -1,4 +1,4 @@
-//! One object without what differs from one run to the next.
+//! Normalises an object: removes values that differ between runs.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -10,13 +10,14 @@ use windlass_object::names;
 
 use crate::request::text;
 
-/// The start of the name of the volume that admission gives a pod for its token.
+/// The prefix of the volume that admission adds to a pod for its token.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
-/// When the last change came that endpoints follow: only where the controller saw it as one.
+/// The annotation with the time of the last endpoint-relevant change; it depends on what the controller
+/// observed.
 const TRIGGER: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Each generated name with what is the same in every run.
+/// Maps each generated name to the part that is the same in every run.
 pub(super) fn generated_names<'a>(objects: impl Iterator<Item = &'a Value>) -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
     for object in objects {
@@ -28,8 +29,8 @@ pub(super) fn generated_names<'a>(objects: impl Iterator<Item = &'a Value>) -> B
     names
 }
 
-/// The object as it would be in any run; `names` are those that were generated. Whether endpoints had to be refreshed is up
-/// to what happened to the API server.
+/// The object without run-specific values; `names` are the generated names. Whether endpoints were refreshed
+/// depends on the API server's restarts, so that is removed.
 pub(super) fn normalised(object: &Value, names: &BTreeMap<String, String>) -> Value {
     let generation = object["metadata"]["generation"].clone();
     let mut object = object.clone();
@@ -54,7 +55,7 @@ pub(super) fn normalised(object: &Value, names: &BTreeMap<String, String>) -> Va
         .is_some_and(|labels| labels.get(names::REVISION_OF).is_some())
         && let Some(parts) = object["binaryData"].as_object_mut()
     {
-        // Objects with their uids, compressed.
+        // Compressed objects with their uids.
         parts.values_mut().for_each(|part| *part = json!("<record>"));
     }
     relate_generations(&mut object);
@@ -62,7 +63,7 @@ pub(super) fn normalised(object: &Value, names: &BTreeMap<String, String>) -> Va
     object
 }
 
-/// Who manages fields, and how; without the write by which endpoints were refreshed.
+/// The field managers and operations, without the write that refreshed endpoints.
 fn managers(entries: &Value, was_refreshed: bool) -> Value {
     let refresh = format!("{} Update ", names::INSTALL);
     let entries = entries.as_array().into_iter().flatten();
@@ -77,7 +78,7 @@ fn managers(entries: &Value, was_refreshed: bool) -> Value {
     json!(managers)
 }
 
-/// Numbers of CAs count up with every rotation: what matters is how far they are apart.
+/// CA generations grow with every rotation: only their distance matters.
 fn relate_generations(object: &mut Value) {
     let Some(current) = object
         .pointer("/status/ca/current/generation")
@@ -135,7 +136,7 @@ fn in_words(string: &str, names: &BTreeMap<String, String>) -> String {
     words
 }
 
-/// One word, or its kind where it differs between runs.
+/// A word, or its kind if it differs between runs.
 fn word(word: &str, names: &BTreeMap<String, String>) -> String {
     let bare = word.trim_end_matches(['.', ':']);
     let kind = if bare.parse::<Timestamp>().is_ok() {
@@ -159,8 +160,8 @@ fn is_uid(word: &str) -> bool {
     lengths == [8, 4, 4, 4, 12] && word.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
-/// What a text or base64 of it holds, where that is made anew by every run: the kinds and numbers of blocks of PEM, the
-/// shape of JSON. `None` when it is neither.
+/// Describes the content of a text, or its base64, that every run generates: kinds and numbers of PEM blocks,
+/// the shape of JSON. `None` for other texts.
 fn decoded(string: &str) -> Option<String> {
     let decoded = base64::engine::general_purpose::STANDARD
         .decode(string)

@@ -1,4 +1,4 @@
-//! The state of a cluster, and how two differ.
+//! The state of a cluster, and comparison of two states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,16 @@ use crate::{
     request::text,
 };
 
-/// Collections that tell of the past or of who is alive, not of the state: events, heartbeats, and a health check that
-/// is served as if it were objects.
+/// Collections that are not state: events, heartbeats, and a health check that is served as objects.
 const LEFT_OUT: &[&str] = &["events", "leases", "componentstatuses"];
 
-/// How many differences are told.
+/// The maximum number of differences in a message.
 const MOST_DIFFERENCES: usize = 30;
 
-/// Every object of a cluster, normalised, by its collection, namespace and name.
+/// Every object of a cluster, normalised, by collection, namespace and name.
 ///
-/// Left out or replaced by their kind are: uids, resourceVersions, generations, timestamps, addresses, the generated
-/// part of names, and the bytes of certificates and keys, of which kind and number stay.
+/// Removed or replaced by their kind: uids, resourceVersions, generations, timestamps, addresses, the
+/// generated part of names, and the bytes of certificates and keys.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     objects: BTreeMap<String, Vec<Value>>,
@@ -31,11 +30,11 @@ pub struct Snapshot {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Takes one of every namespace but those `without`.
+    /// Takes a snapshot of all namespaces except `without`.
     ///
     /// # Errors
     ///
-    /// When something cannot be listed.
+    /// Fails if a collection cannot be listed.
     pub async fn take(client: &Client, without: &[&str]) -> anyhow::Result<Self> {
         let desired = |collection: &ListedKind| !LEFT_OUT.contains(&collection.resource.as_str());
         let mut objects = dump::objects(client, desired).await?;
@@ -81,22 +80,22 @@ impl Snapshot {
         }
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.objects.values().map(Vec::len).sum()
     }
 
-    /// Whether there is no object.
+    /// Whether the snapshot is empty.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// The objects that are still on their way out.
+    /// The objects that are being deleted.
     pub fn ending(&self) -> &[String] {
         &self.ending
     }
 
-    /// In what `other` differs from this one, in words; empty when in nothing.
+    /// Describes how `other` differs; empty if it does not.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let places: BTreeSet<&String> = self.objects.keys().chain(other.objects.keys()).collect();
         let mut differences = Vec::new();
@@ -120,8 +119,8 @@ impl Snapshot {
     }
 }
 
-/// Whether an object is being deleted, or will be by the garbage collection since its owner is gone. A real cluster takes
-/// up to half a minute until it knows the owners of a new kind.
+/// Whether an object is being deleted, or will be garbage-collected because its owner is gone. A real cluster
+/// needs up to half a minute to learn the owners of a new kind.
 fn is_ending(object: &Value, uids: &BTreeSet<&str>) -> bool {
     let owners = object["metadata"]["ownerReferences"].as_array();
     let is_orphan = owners.is_some_and(|owners| {

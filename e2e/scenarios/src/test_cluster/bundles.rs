@@ -1,4 +1,4 @@
-//! Bundles in the operator's bundle folder.
+//! The operator's bundle folder.
 
 use std::{
     fs,
@@ -13,20 +13,20 @@ use crate::sample;
 // === impl TestCluster ===
 
 impl TestCluster {
-    /// Puts a sample bundle of the repository into the operator's bundle folder.
+    /// Copies a sample bundle of the repository into the operator's bundle folder.
     ///
     /// # Errors
     ///
-    /// When it cannot be copied.
+    /// Fails if it cannot be copied.
     pub fn bundle(&self, name: &str) -> anyhow::Result<PathBuf> {
         self.add_bundle(&sample::bundle(name), name)
     }
 
-    /// Puts a bundle into the operator's bundle folder, as `name`.
+    /// Copies a bundle into the operator's bundle folder, as `name`.
     ///
     /// # Errors
     ///
-    /// When it cannot be copied.
+    /// Fails if it cannot be copied.
     pub fn add_bundle(&self, source: &Path, name: &str) -> anyhow::Result<PathBuf> {
         let target = self.operator.bundle_dir.join(name);
         copy(source, &target).with_context(|| format!("copying {}", source.display()))?;
@@ -37,7 +37,7 @@ impl TestCluster {
     ///
     /// # Errors
     ///
-    /// When no manifest contains it.
+    /// Fails if no manifest contains the text.
     pub fn edit(&self, bundle: &Path, from: &str, to: &str) -> anyhow::Result<()> {
         let mut found = false;
         for entry in fs::read_dir(bundle.join("manifests"))? {
@@ -53,7 +53,7 @@ impl TestCluster {
     }
 }
 
-/// Copies a folder with all that is in it.
+/// Copies a folder recursively.
 pub(crate) fn copy(source: &Path, target: &Path) -> std::io::Result<()> {
     fs::create_dir_all(target)?;
     for entry in fs::read_dir(source)? {

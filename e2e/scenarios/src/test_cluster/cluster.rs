@@ -1,4 +1,4 @@
-//! A test cluster from its beginning to its end.
+//! Starts and stops a test cluster.
 
 use std::{fs, path::PathBuf};
 
@@ -20,37 +20,37 @@ use crate::{
     steps::{self, PATIENCE, check, get, serving_certificates, until},
 };
 
-/// Set to keep the folder of a test cluster: logs of the operator and of the pods.
+/// The variable that keeps the folder of a test cluster, with the logs of the operator and of the pods.
 const KEEP: &str = "WINDLASS_E2E_KEEP";
 
 /// A test cluster, running until it is dropped.
 pub struct TestCluster {
-    /// The cluster admin. Never retries by itself.
+    /// A client of the cluster admin that never retries.
     pub client: Client,
     /// How to start the operator.
     pub operator: OperatorProcess,
-    /// The command, as the cluster admin.
+    /// The `windlass` command of the cluster admin.
     pub command: Command,
     pub(super) directory: TempDir,
     stop: CancellationToken,
     node: Option<JoinHandle<()>>,
-    /// What it is set up on.
+    /// The cluster below.
     pub backing: BackingCluster,
 }
 
 // === impl TestCluster ===
 
 impl TestCluster {
-    /// A test cluster on a cluster that nothing else uses.
+    /// Sets up a test cluster on a cluster that nothing else uses.
     ///
     /// # Errors
     ///
-    /// When the node or the operator's RBAC cannot be set up.
+    /// Fails if the node or the operator's RBAC cannot be set up.
     pub fn on(
         backing: BackingCluster,
         options: TestClusterOptions,
     ) -> LocalBoxFuture<'static, anyhow::Result<Self>> {
-        // Boxed: the body is compiled here once, not again in every program that runs it.
+        // Boxed, so that the body is compiled once, and not for each program that runs it.
         Box::pin(async move {
             let mut directory = TempDir::with_prefix("windlass-e2e-")?;
             if std::env::var_os(KEEP).is_some() {
@@ -109,36 +109,36 @@ impl TestCluster {
     ///
     /// # Errors
     ///
-    /// When it cannot be written.
+    /// Fails if it cannot be written.
     pub fn write(&self, name: &str, content: &str) -> anyhow::Result<PathBuf> {
         let path = self.path(name);
         fs::write(&path, content)?;
         Ok(path)
     }
 
-    /// Where a file of this name is in the test cluster's folder.
+    /// The path of a file in the test cluster's folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// `operator` behind a new proxy.
+    /// Puts a new proxy in front of `operator`.
     ///
     /// # Errors
     ///
-    /// When the proxy cannot be opened.
+    /// Fails if the proxy cannot be opened.
     pub async fn proxied(&self, operator: &OperatorProcess) -> anyhow::Result<(OperatorProcess, Proxy)> {
-        // With its own rights.
+        // The proxy uses the operator's rights.
         let client = cluster::client(&fs::read_to_string(&operator.kubeconfig)?).await?;
         let proxy = Proxy::open(client).await?;
         let kubeconfig = self.write(&format!("{}.proxy.kubeconfig", operator.pod), &proxy.kubeconfig())?;
         Ok((operator.with_kubeconfig(&kubeconfig), proxy))
     }
 
-    /// The half of the operator that looks after certificates, with the rights that it has where it runs by itself.
+    /// The certificate controllers as their own process, with their own rights.
     ///
     /// # Errors
     ///
-    /// When its account cannot be used.
+    /// Fails if the ServiceAccount cannot be used.
     pub async fn certificates_half(&self) -> anyhow::Result<OperatorProcess> {
         let account = self
             .backing
@@ -148,11 +148,12 @@ impl TestCluster {
         Ok(half.with_kubeconfig(&kubeconfig).with_half(Half::Certificates))
     }
 
-    /// The operator that only serves policies, with the rights of that part, which must be there.
+    /// The policy controllers as their own process, with their own rights. The manifests of policies must be
+    /// applied.
     ///
     /// # Errors
     ///
-    /// When its account cannot be used.
+    /// Fails if the ServiceAccount cannot be used.
     pub async fn policies_part(&self, pod: &str) -> anyhow::Result<OperatorProcess> {
         let account = self
             .backing
@@ -162,11 +163,11 @@ impl TestCluster {
         Ok(part.with_kubeconfig(&kubeconfig).with_half(Half::Policies))
     }
 
-    /// `operator` behind a new forwarder, which knows nothing but bytes.
+    /// Puts a new forwarder in front of `operator`.
     ///
     /// # Errors
     ///
-    /// When the forwarder cannot be opened.
+    /// Fails if the forwarder cannot be opened.
     pub async fn forwarded(
         &self,
         operator: &OperatorProcess,
@@ -177,11 +178,11 @@ impl TestCluster {
         Ok((operator.with_kubeconfig(&kubeconfig), forwarder))
     }
 
-    /// Waits until a ServingCertificate is stable, with every endpoint and every target current.
+    /// Waits until a ServingCertificate is stable and all endpoints and targets are current.
     ///
     /// # Errors
     ///
-    /// When it does not settle.
+    /// Fails on a timeout.
     pub async fn settled(&self, namespace: &str, certificate: &str) -> anyhow::Result<Value> {
         let path = format!("{}/{certificate}", serving_certificates(namespace));
         until(&format!("{path} is settled"), PATIENCE, async || {
@@ -195,11 +196,11 @@ impl TestCluster {
         .await
     }
 
-    /// What is in the cluster now that the node has joined it.
+    /// Lists the objects of the cluster after the node has joined.
     ///
     /// # Errors
     ///
-    /// When the node does not come, or the cluster cannot be asked.
+    /// Fails if the node does not join, or the objects cannot be listed.
     pub(crate) async fn inventory(&self) -> anyhow::Result<Inventory> {
         until("the node has joined", PATIENCE, async || {
             let nodes = steps::list(&self.client, "/api/v1/nodes").await?;
@@ -209,21 +210,21 @@ impl TestCluster {
         Inventory::take(&self.client).await
     }
 
-    /// Ends the node, and with it every process of a pod.
+    /// Stops the node and the processes of all pods.
     pub async fn stop_node(&mut self) {
         self.stop.cancel();
         if let Some(node) = self.node.take()
             && let Err(error) = node.await
         {
-            tracing::warn!(%error, "The node ended badly");
+            tracing::warn!(%error, "Stopping the node failed");
         }
     }
 
-    /// Ends the node and its processes, and the cluster, or leaves it as it was before.
+    /// Stops the node and its processes, and stops or restores the cluster.
     ///
     /// # Errors
     ///
-    /// When something of the test cluster stays in the cluster.
+    /// Fails if objects of the test cluster remain in the cluster.
     pub async fn stop(mut self) -> anyhow::Result<()> {
         self.stop_node().await;
         self.backing.clear().await

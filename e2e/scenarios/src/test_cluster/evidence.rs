@@ -1,11 +1,11 @@
-//! What is left of a scenario that failed.
+//! Logs and objects of a failed scenario.
 
 use std::{fs, path::PathBuf};
 
 use super::cluster::TestCluster;
 use crate::steps;
 
-/// What is kept of a scenario that failed.
+/// The collections that are kept of a failed scenario.
 const EVIDENCE: &[&str] = &[
     steps::BUNDLE_DEPLOYMENTS,
     "/apis/windlass.dev/v1alpha1/servingcertificates",
@@ -24,14 +24,14 @@ const EVIDENCE: &[&str] = &[
 // === impl TestCluster ===
 
 impl TestCluster {
-    /// Last lines of the operator's log: what is printed with a failure.
+    /// The last lines of the operator's log, which are printed with a failure.
     pub fn log_tail(&self) -> String {
         let log = fs::read_to_string(&self.operator.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
-    /// The last lines of what each container printed, below its name.
+    /// The last lines of each container's log, below the container's name.
     pub fn last_words(&self) -> String {
         let logs = fs::read_dir(self.directory.path().join("node/logs"));
         let mut paths: Vec<PathBuf> = logs
@@ -52,11 +52,11 @@ impl TestCluster {
         words.collect::<Vec<_>>().join("\n")
     }
 
-    /// Keeps the test cluster's folder, and writes into it what there is in the cluster but Secrets. Where it is.
+    /// Keeps the test cluster's folder, and writes all objects except Secrets into it. Returns its path.
     ///
     /// # Errors
     ///
-    /// When the objects cannot be read or written.
+    /// Fails if the objects cannot be read or written.
     pub async fn keep(&mut self) -> anyhow::Result<PathBuf> {
         self.directory.disable_cleanup(true);
         let folder = self.directory.path().to_owned();

@@ -1,4 +1,4 @@
-//! What `windlass manifests` prints, in the cluster.
+//! Applies the output of `windlass manifests`.
 
 use kube::Client;
 use serde_json::Value;
@@ -8,8 +8,8 @@ use crate::{
     steps::{self, PATIENCE, check, get, until},
 };
 
-/// What is about pods of the operator, which runs as a process here, and the guard: scenarios that have it guard something apply
-/// what that takes.
+/// Objects about pods of the operator, which runs as a process here, and the guard: scenarios of the guard
+/// apply it.
 const LEFT_OUT: [&str; 6] = [
     "Deployment",
     "NetworkPolicy",
@@ -19,7 +19,7 @@ const LEFT_OUT: [&str; 6] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Applies what `windlass manifests` prints, but for what is [`LEFT_OUT`].
+/// Applies the output of `windlass manifests` except [`LEFT_OUT`].
 pub(super) async fn apply_all(client: &Client) -> anyhow::Result<()> {
     for object in windlass::commands::manifests::objects()? {
         if LEFT_OUT.iter().all(|kind| object["kind"] != *kind) {
@@ -40,13 +40,13 @@ pub(super) async fn apply_all(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates an object of a kind that the manifests hold.
+/// Creates an object of a kind in the manifests.
 pub(crate) async fn apply(client: &Client, object: &Value) -> anyhow::Result<()> {
     steps::succeed(client, "POST", &collection_of(object), Some(object)).await?;
     Ok(())
 }
 
-/// Where an object is of a kind that the manifests hold.
+/// The path of an object of a kind in the manifests.
 pub(crate) fn path_of(object: &Value) -> String {
     format!(
         "{}/{}",
@@ -55,7 +55,7 @@ pub(crate) fn path_of(object: &Value) -> String {
     )
 }
 
-/// The collection that it is in.
+/// The collection of an object of a kind in the manifests.
 pub(crate) fn collection_of(object: &Value) -> String {
     let (api_version, kind) = (
         request::text(object, "/apiVersion"),

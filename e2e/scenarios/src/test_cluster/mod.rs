@@ -1,4 +1,4 @@
-//! A test cluster: a cluster with Windlass's CRDs and RBAC, a node, and all that is needed to start the operator.
+//! A test cluster: a cluster with Windlass's CRDs and RBAC, a node, and everything that the operator needs.
 
 mod bundles;
 mod cluster;

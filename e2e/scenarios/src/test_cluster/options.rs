@@ -1,4 +1,4 @@
-//! How a test cluster is set up.
+//! The options of a test cluster.
 
 use std::{
     collections::BTreeMap,
@@ -11,40 +11,40 @@ use windlass_node::Program;
 
 use crate::{operator, programs, sample, steps};
 
-/// Set to the seconds for which every pod waits for its images: 20 in a full run.
+/// The variable with the seconds that each pod needs for its images: 20 in a full run.
 const READY_AFTER: &str = "WINDLASS_E2E_READY_AFTER";
 
-/// How a test cluster is set up.
+/// The options of a test cluster.
 #[derive(Clone, Debug)]
 pub struct TestClusterOptions {
-    /// The executable that is each program by its first argument: see [`programs`].
+    /// The executable whose first argument selects the program: see [`programs`].
     pub program: PathBuf,
-    /// The `windlass` program that is the operator; where there is none, the executable is.
+    /// The `windlass` program that runs as the operator; `None` uses `program`.
     pub windlass: Option<PathBuf>,
-    /// How long the node takes to bring a changed Secret into a pod, drawn anew each time.
+    /// The range of the delay with which the node updates a mounted Secret.
     pub refresh_delay: std::ops::RangeInclusive<Duration>,
     /// How long the operator waits.
     pub waits: Waits,
-    /// Programs of images, beside the sample operator's.
+    /// Programs of images, in addition to the sample operator's.
     pub images: Vec<(String, Program)>,
-    /// More arguments of `windlass run`.
+    /// Additional arguments of `windlass run`.
     pub operator_arguments: Vec<String>,
 }
 
 /// How long the operator waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Waits {
-    /// No longer than this cluster needs: its node brings Secrets into pods within a known time, and its API server trusts
-    /// a bundle at once.
+    /// As short as this cluster permits: its node updates Secrets within a known time, and its API server
+    /// uses a new bundle immediately.
     AsNeeded,
-    /// As in any cluster, all multiplied by this factor.
+    /// As in production, multiplied by this factor.
     Scaled(f64),
 }
 
 // === impl TestClusterOptions ===
 
 impl TestClusterOptions {
-    /// A test cluster as most scenarios want it: Secrets reach their pods within a second.
+    /// The usual options: pods see changed Secrets within a second.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -56,7 +56,7 @@ impl TestClusterOptions {
         }
     }
 
-    /// The program that is the operator, and the first argument that makes it that.
+    /// The program of the operator, and the first argument that selects it.
     pub(super) fn operator(&self) -> (PathBuf, &'static str) {
         match &self.windlass {
             Some(windlass) => (windlass.clone(), programs::RUN),
@@ -64,11 +64,11 @@ impl TestClusterOptions {
         }
     }
 
-    /// What makes the operator wait as long as it is to.
+    /// The arguments that set the operator's waits.
     pub(super) fn arguments(&self) -> Vec<String> {
         let (scale, reload, disarm, stored, look) = match self.waits {
             Waits::AsNeeded => {
-                // The sample operator looks at its files five times a second.
+                // The sample operator reads its files five times per second.
                 let reload = *self.refresh_delay.end() + Duration::from_secs(2);
                 (
                     0.05,
@@ -100,18 +100,18 @@ impl TestClusterOptions {
             .collect()
     }
 
-    /// How the node is set up, whose files go below `directory`.
+    /// The options of the node; its files are below `directory`.
     ///
     /// # Errors
     ///
-    /// When [`ready_after`] makes no sense.
+    /// Fails if [`ready_after`] fails.
     pub(super) fn node(&self, directory: &Path) -> anyhow::Result<windlass_node::NodeOptions> {
         let program = |arguments: &[&str]| Program {
             path: self.program.clone(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
         };
         let mut images: BTreeMap<String, Program> = self.images.iter().cloned().collect();
-        // A release knows the versions of its time.
+        // A release knows the Kubernetes versions of its time.
         for (release, versions) in [("v1", "v1beta1,v1"), ("v2", "v1beta1,v1,v2"), ("v3", "v2")] {
             for image in [sample::IMAGE, sample::MIRROR] {
                 images.insert(
@@ -120,7 +120,7 @@ impl TestClusterOptions {
                 );
             }
         }
-        // By another name than the stand-in has: it finds its mounts where a cluster has them.
+        // The name differs from the stand-in's: the program finds its mounts where a cluster has them.
         let windlass = directory.join("windlass");
         std::os::unix::fs::symlink(self.windlass.as_ref().unwrap_or(&self.program), &windlass)?;
         for image in [manifests::image(), operator::NEXT_IMAGE.to_owned()] {
@@ -153,11 +153,11 @@ impl TestClusterOptions {
     }
 }
 
-/// How long pods take to become ready, beside the time that their own programs take.
+/// The time that pods need to become ready, in addition to that of their programs.
 ///
 /// # Errors
 ///
-/// When [`READY_AFTER`] says something else than a number.
+/// Fails if [`READY_AFTER`] is not a number.
 pub(crate) fn ready_after() -> anyhow::Result<Duration> {
     steps::duration_in(READY_AFTER, Duration::ZERO)
 }
