@@ -295,7 +295,7 @@ mod tests {
             (
                 "sample-system",
                 json!(["default", "windlass-system"]),
-                Some("spec.watchNamespaces has windlass-system"),
+                Some("spec.watchNamespaces includes windlass-system"),
             ),
         ] {
             let spec = json!({

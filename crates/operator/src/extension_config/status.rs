@@ -326,7 +326,7 @@ mod tests {
         discovered.unknown = discovered.deprecated.clone();
         let both = remarks(&discovered).unwrap();
         assert!(
-            both.starts_with("Left out, ") && both.ends_with(&format!("; {deprecated}")),
+            both.starts_with("Omitted because ") && both.ends_with(&format!("; {deprecated}")),
             "{both}"
         );
     }

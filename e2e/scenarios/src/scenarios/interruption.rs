@@ -122,7 +122,7 @@ pub(super) async fn what_is_overridden_and_what_is_not_asked_is_said(
     anyhow::ensure!(
         text(accepted, "/reason") == "AcceptedWithWarnings"
             && message.contains("Deployment sample-operator (type: Recreate)")
-            && message.contains("admission webhook vwidget.sample.windlass.dev is not asked"),
+            && message.contains("admission webhook vwidget.sample.windlass.dev is not tested"),
         "what is done otherwise is not said: {accepted}"
     );
     Ok(())

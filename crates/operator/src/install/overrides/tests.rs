@@ -139,7 +139,7 @@ fn a_mirror_is_recorded_and_applied_and_the_same_however_often_it_is_asked() {
         .reverse();
     let error = apply(&mut other, &read).unwrap_err();
     assert!(
-        error.to_string().contains("Deployment sample does not fit"),
+        error.to_string().contains("Deployment sample does not match"),
         "{error}"
     );
     assert!(apply(&mut other[1..], &read).is_err(), "it is gone");

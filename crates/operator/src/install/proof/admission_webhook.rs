@@ -179,7 +179,7 @@ mod tests {
                 usize::from(expected.is_some()),
                 "{changes}: {found:?}"
             );
-            for part in expected.into_iter().chain(["admission webhook w is not asked"]) {
+            for part in expected.into_iter().chain(["admission webhook w is not tested"]) {
                 assert!(found.iter().all(|notice| notice.contains(part)), "{found:?}");
             }
         }
