@@ -151,7 +151,7 @@ pub(super) async fn measure(
     missed.extend(seen.missed(arguments));
     Ok(Measurement {
         tables: seen.tables(count, &report),
-        failures: report.told(),
+        failures: report.first_failures(),
         missed,
         summary: seen.summary(arguments.objects, &report),
     })

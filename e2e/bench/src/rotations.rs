@@ -126,7 +126,7 @@ pub(super) async fn measure(
     figures.missed.extend(missed(arguments, &total, took, done));
     Ok(Measurement {
         tables: figures.tables(&total),
-        failures: total.told(),
+        failures: total.first_failures(),
         missed: figures.missed,
         summary: format!(
             "{} requests in {:.0} s, {} failed; {done} CA rotations",

@@ -35,7 +35,7 @@ pub fn summary(report: &Report) -> String {
             report.reinitializing, report.longest_reinitializing,
         ));
     }
-    lines.extend(report.told().iter().map(|failure| format!("failed: {failure}")));
+    lines.extend(report.first_failures().iter().map(|failure| format!("failed: {failure}")));
     lines.push(format!("{} requests, {} failed", report.requests, report.failed));
     lines.join("\n")
 }

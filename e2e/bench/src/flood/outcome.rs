@@ -44,7 +44,7 @@ impl FloodOutcome {
     pub(super) fn measurement(&self, arguments: &FloodArguments) -> Measurement {
         Measurement {
             tables: self.tables(),
-            failures: self.load.told(),
+            failures: self.load.first_failures(),
             missed: self.missed(),
             summary: format!(
                 "{}, for {}: {} of memory at most; {} requests, {} failed; {} CA rotations; repairs p99 {}",

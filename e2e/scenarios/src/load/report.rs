@@ -91,7 +91,7 @@ impl Report {
     }
 
     /// Describes the first failures.
-    pub fn told(&self) -> Vec<String> {
+    pub fn first_failures(&self) -> Vec<String> {
         let told = self.failures.iter().take(TOLD);
         told.map(|failure| failure.text.clone()).collect()
     }
@@ -115,7 +115,7 @@ impl Report {
             "{} of {} requests failed:\n  {}",
             self.failed,
             self.requests,
-            self.told().join("\n  ")
+            self.first_failures().join("\n  ")
         );
         Ok(())
     }

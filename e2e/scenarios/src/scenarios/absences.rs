@@ -1,4 +1,4 @@
-//! Bundles in a cluster that does not have (yet) what they ask for.
+//! Bundles in a cluster that lacks something they require.
 
 use std::fs;
 
@@ -48,19 +48,21 @@ pub(super) async fn what_has_no_place_yet_is_left_out_and_comes_later(
         text(accepted, "/reason") == "AcceptedWithWarnings"
             && message.contains("ServiceMonitor")
             && message.contains("namespace later"),
-        "what is left out is not said: {accepted}"
+        "the omitted objects are not reported: {accepted}"
     );
 
     foreign::define(&cluster.client, &monitors()).await?;
     traffic::namespace(cluster, "later").await?;
     for collection in [MONITORS, ROLES] {
-        until("what was left out is there", PATIENCE, async || {
+        until("the omitted objects are created", PATIENCE, async || {
             let there = list(&cluster.client, collection).await?;
-            Ok(check(!there.is_empty(), || format!("nothing in {collection}")))
+            Ok(check(!there.is_empty(), || {
+                format!("the list of {collection} is empty")
+            }))
         })
         .await?;
     }
-    until("nothing is left out any more", PATIENCE, async || {
+    until("objects are still omitted", PATIENCE, async || {
         let installed = ready(&cluster.client, "own", PATIENCE).await?;
         let accepted = current(&installed, "Accepted", "True")
             .cloned()
@@ -98,14 +100,14 @@ pub(super) async fn a_bundle_waits_for_what_it_requires(cluster: &TestCluster) -
     anyhow::ensure!(
         text(accepted, "/reason") == "RequirementsNotMet"
             && text(accepted, "/message").contains("ServiceMonitor (monitoring.coreos.com/v1)"),
-        "the refusal is {accepted}"
+        "unexpected rejection: {accepted}"
     );
     let namespaces = list(&cluster.client, "/api/v1/namespaces").await?;
     anyhow::ensure!(
         !namespaces
             .iter()
             .any(|namespace| text(namespace, "/metadata/name") == "own-system"),
-        "something was written"
+        "objects were written"
     );
     foreign::define(&cluster.client, &monitors()).await?;
     ready(&cluster.client, "own", PATIENCE).await?;

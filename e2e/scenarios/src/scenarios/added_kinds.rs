@@ -1,4 +1,4 @@
-//! Targets that are told by their annotation alone: ConfigMaps, and objects of kinds that InjectionTargets add.
+//! Targets that request a CA by annotation only: ConfigMaps, and objects of kinds that InjectionTargets add.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     request,
-    steps::{PATIENCE, ask_for_rotation, check, conditions, current, get, succeed, until},
+    steps::{PATIENCE, check, conditions, current, get, request_rotation, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -25,37 +25,33 @@ fn asking() -> Value {
     json!({"windlass.dev/inject-ca-from": format!("{NAMESPACE}/hook")})
 }
 
-/// What targets of the ServingCertificate are to carry, in PEM.
+/// The trust bundle of the ServingCertificate, in PEM.
 async fn trust(client: &Client) -> anyhow::Result<String> {
     let secret = get(client, SECRET).await?.context("no serving Secret yet")?;
     let encoded = secret["data"]["ca.crt"].as_str().context("no ca.crt")?;
     Ok(String::from_utf8(STANDARD.decode(encoded)?)?)
 }
 
-/// Waits until the object at `path` carries, at `pointer`, what it should.
+/// Waits until the object at `path` has the trust bundle at `pointer`.
 async fn carries(client: &Client, path: &str, pointer: &str, is_encoded: bool) -> anyhow::Result<String> {
-    until(
-        &format!("{path} carries the trust bundle"),
-        PATIENCE,
-        async || {
-            let Some(object) = get(client, path).await? else {
-                return Ok(Err("it is gone".to_owned()));
-            };
-            let Ok(trust) = trust(client).await else {
-                return Ok(Err("no serving certificate yet".to_owned()));
-            };
-            let expected = match is_encoded {
-                true => STANDARD.encode(&trust),
-                false => trust.clone(),
-            };
-            let is_there = object.pointer(pointer) == Some(&json!(expected));
-            Ok(check(is_there, || object.to_string()).map(|()| trust))
-        },
-    )
+    until(&format!("{path} has the trust bundle"), PATIENCE, async || {
+        let Some(object) = get(client, path).await? else {
+            return Ok(Err("it was deleted".to_owned()));
+        };
+        let Ok(trust) = trust(client).await else {
+            return Ok(Err("no serving certificate yet".to_owned()));
+        };
+        let expected = match is_encoded {
+            true => STANDARD.encode(&trust),
+            false => trust.clone(),
+        };
+        let is_there = object.pointer(pointer) == Some(&json!(expected));
+        Ok(check(is_there, || object.to_string()).map(|()| trust))
+    })
     .await
 }
 
-/// A ConfigMap is nobody's alone: whatever others write into it stays, and what we have written goes with the annotation.
+/// Windlass keeps what other writers put into a ConfigMap, and removes its own part with the annotation.
 pub(super) async fn a_config_map_carries_the_trust_bundle_for_pods_to_mount(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -79,17 +75,19 @@ pub(super) async fn a_config_map_carries_the_trust_bundle_for_pods_to_mount(
     succeed(client, "PUT", CONFIG_MAP, Some(&replaced)).await?;
     carries(client, CONFIG_MAP, pointer, false).await?;
 
-    ask_for_rotation(client, NAMESPACE, "hook", "ca:compromised").await?;
-    until("another CA is trusted", PATIENCE, async || {
+    request_rotation(client, NAMESPACE, "hook", "ca:compromised").await?;
+    until("the targets trust another CA", PATIENCE, async || {
         let trust = trust(client).await?;
-        Ok(check(trust != first, || "the same as before".to_owned()))
+        Ok(check(trust != first, || {
+            "the trust bundle is unchanged".to_owned()
+        }))
     })
     .await?;
     carries(client, CONFIG_MAP, pointer, false).await?;
 
     let nothing = json!({"metadata": {"annotations": {"windlass.dev/inject-ca-from": null}}});
     succeed(client, "PATCH", CONFIG_MAP, Some(&nothing)).await?;
-    until("the trust bundle is taken away", PATIENCE, async || {
+    until("the trust bundle is removed", PATIENCE, async || {
         let object = get(client, CONFIG_MAP).await?.context("gone")?;
         Ok(check(object["data"] == json!({"put": "1"}), || {
             object.to_string()
@@ -103,7 +101,7 @@ pub(super) async fn a_config_map_carries_the_trust_bundle_for_pods_to_mount(
     Ok(())
 }
 
-/// The rights that a kind takes come from its InjectionTarget's status, where an admin finds them.
+/// The rights for a kind come from the status of its InjectionTarget, where an admin finds them.
 pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -158,12 +156,15 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     let first = all_carry().await?;
     let object = get(client, &edge).await?.context("gone")?;
     let elsewhere = object.pointer("/spec/backends/2/caBundle");
-    anyhow::ensure!(elsewhere.is_none(), "what calls another server: {object}");
+    anyhow::ensure!(
+        elsewhere.is_none(),
+        "an entry that calls another server was written: {object}"
+    );
     let drop =
         json!([{"op": "remove", "path": "/spec/tls/ca"}, {"op": "remove", "path": "/spec/backends/2"}]);
     succeed(client, "PATCH", &edge, Some(&drop)).await?;
     all_carry().await?;
-    until("it is counted", PATIENCE, async || {
+    until("the target is counted", PATIENCE, async || {
         let target = get(client, &path).await?.context("gone")?;
         Ok(check(target["status"]["targets"] == 1, || {
             target["status"].to_string()
@@ -172,10 +173,12 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     .await?;
 
     // A rotation waits for it as for any target.
-    ask_for_rotation(client, NAMESPACE, "hook", "ca:compromised").await?;
-    until("another CA is trusted", PATIENCE, async || {
+    request_rotation(client, NAMESPACE, "hook", "ca:compromised").await?;
+    until("the targets trust another CA", PATIENCE, async || {
         let trust = trust(client).await?;
-        Ok(check(trust != first, || "the same as before".to_owned()))
+        Ok(check(trust != first, || {
+            "the trust bundle is unchanged".to_owned()
+        }))
     })
     .await?;
     all_carry().await?;
@@ -183,14 +186,14 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     let mut second = added;
     second["metadata"]["name"] = "again".into();
     succeed(client, "POST", INJECTION_TARGETS, Some(&second)).await?;
-    // By its name it comes first.
+    // The name sorts first.
     said("KindTaken").await?;
     succeed(client, "DELETE", &format!("{INJECTION_TARGETS}/again"), None).await?;
     said("Watched").await?;
     Ok(())
 }
 
-/// Applies YAML as kubectl does.
+/// Applies YAML as `kubectl apply` does.
 async fn grant(client: &Client, yaml: &str) -> anyhow::Result<()> {
     for document in yaml.split("---\n") {
         let object: Value = serde_saphyr::from_str(document)?;

@@ -1,5 +1,4 @@
-//! Webhooks that do not answer as the API server wants it: found before they are armed, while the revision before goes on
-//! serving.
+//! Webhooks with wrong answers are found before they are armed, while the previous revision keeps serving.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -18,18 +17,21 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// What the new revision answers on its admission paths, and words of the condition's message.
+/// The answers of the new revision on its admission paths, and a part of the condition's message.
 const FAULTS: [(&str, &str); 4] = [
     ("admission-not-found", "HTTP 404: no such path"),
     (
         "admission-error",
         "HTTP 500: failing, as --fault admission-error asks",
     ),
-    ("admission-garbage", "answered /validate with a body that is not JSON"),
+    (
+        "admission-garbage",
+        "answered /validate with a body that is not JSON",
+    ),
     ("admission-silent", "did not answer within 10s"),
 ];
 
-/// The webhooks that were installed.
+/// The installed webhooks.
 const INSTALLED: &str = "labelSelector=windlass.dev/bundle-deployment";
 
 pub(super) async fn a_revision_that_does_not_answer_admission_is_never_armed(
@@ -45,7 +47,7 @@ pub(super) async fn a_revision_that_does_not_answer_admission_is_never_armed(
         sample::set_source(cluster, &broken).await?;
         let status = stopped(cluster, "CanaryFailed", words).await?;
         tracing::info!(fault, words = conditions(&status), "Stopped");
-        // It names the webhook and its path.
+        // The message names the webhook and its path.
         stopped(
             cluster,
             "CanaryFailed",
@@ -56,14 +58,14 @@ pub(super) async fn a_revision_that_does_not_answer_admission_is_never_armed(
         hold(&load).await?;
         anyhow::ensure!(
             (serving(cluster).await?, armed(cluster).await?) == before,
-            "the revision before was touched by one with --fault {fault}"
+            "the revision with --fault {fault} changed the previous one"
         );
         sample::set_source(cluster, "sample.v1").await?;
         ready(&cluster.client, "sample", PATIENCE).await?;
         no_canary(cluster).await?;
         load.lap()
             .check()
-            .with_context(|| format!("a revision with --fault {fault} was noticed"))?;
+            .with_context(|| format!("the revision with --fault {fault} was rejected"))?;
     }
     traffic::finish(load).await?;
     Ok(())
@@ -89,13 +91,13 @@ pub(super) async fn a_bundle_without_conversion_is_tried_out_too(
         "the test request was to CREATE the Trinket of the bundle's alm-examples",
     )
     .await?;
-    anyhow::ensure!(armed(cluster).await? == before, "the webhooks were touched");
+    anyhow::ensure!(armed(cluster).await? == before, "the webhooks were changed");
     set_source(&cluster.client, "own", "own-namespace").await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     Ok(())
 }
 
-/// What a conversion loses stops it once, is allowed by an exception, and is no news to the next revision.
+/// A conversion that loses a field is rejected, allowed by an exception, and accepted in the next revision.
 pub(super) async fn a_lossy_conversion_is_allowed_by_an_exception_and_is_then_no_news(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -128,7 +130,7 @@ pub(super) async fn a_lossy_conversion_is_allowed_by_an_exception_and_is_then_no
     Ok(())
 }
 
-/// An invented object that a webhook does not convert says nothing: the first real one does.
+/// A generated test object that a webhook cannot convert proves nothing; the first stored object does.
 pub(super) async fn an_invented_object_that_does_not_convert_keeps_nothing_disarmed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -157,7 +159,7 @@ pub(super) async fn an_invented_object_that_does_not_convert_keeps_nothing_disar
     .await
 }
 
-/// A copy of a bundle of version 1.0.0, `NAME-newer`, of the next version and with a fault.
+/// Copies a bundle of version 1.0.0 as `NAME-newer`, with the next version and a fault.
 fn newer(cluster: &TestCluster, name: &str, fault: &str) -> anyhow::Result<std::path::PathBuf> {
     let folder = cluster.add_bundle(&sample::bundle(name), &format!("{name}-newer"))?;
     cluster.edit(&folder, "1.0.0", "1.0.1")?;
@@ -167,7 +169,7 @@ fn newer(cluster: &TestCluster, name: &str, fault: &str) -> anyhow::Result<std::
     Ok(folder)
 }
 
-/// The webhooks that are armed: what they call, and how often that was written.
+/// The armed webhooks: client configuration and number of writes.
 async fn armed(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
     let mut armed = Vec::new();
     for collection in [VALIDATING, MUTATING] {
@@ -183,11 +185,11 @@ async fn armed(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
     Ok(armed)
 }
 
-/// Waits until a BundleDeployment is not ready for `reason`, in these words.
+/// Waits until a BundleDeployment is not ready for `reason`, with these words in the message.
 async fn says(cluster: &TestCluster, name: &str, reason: &str, words: &str) -> anyhow::Result<()> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
     until(
-        &format!("{name} is stopped by {reason}: {words}"),
+        &format!("{name} is not ready: {reason}: {words}"),
         PATIENCE,
         async || {
             let object = get(&cluster.client, &path)

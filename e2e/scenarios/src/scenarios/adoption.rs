@@ -1,4 +1,4 @@
-//! APIs that others provide already.
+//! APIs of other owners.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The CRD of the sample bundle, as somebody else would have it, without conversion.
+/// The CRD of the sample bundle without conversion, as another owner would create it.
 fn crd(metadata: &Value) -> anyhow::Result<Value> {
     let mut crd = sample::manifest()?;
     for (name, value) in metadata.as_object().into_iter().flatten() {
@@ -23,10 +23,10 @@ fn crd(metadata: &Value) -> anyhow::Result<Value> {
     Ok(crd)
 }
 
-/// Waits until the BundleDeployment is refused with these words.
+/// Waits until the BundleDeployment is rejected with these words.
 async fn refused(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
-    until(&format!("it is refused with {words:?}"), PATIENCE, async || {
+    until(&format!("it is rejected with {words:?}"), PATIENCE, async || {
         let said = conditions(&get(&cluster.client, path).await?.context("no BundleDeployment")?);
         let all = words.iter().all(|word| said.contains(word));
         Ok(check(all && said.contains("Accepted=False"), || said))
@@ -64,12 +64,12 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(cluster: &TestCl
         anyhow::ensure!(
             there["metadata"]["generation"] == 1
                 && there["metadata"]["labels"] == metadata.get("labels").cloned().unwrap_or(Value::Null),
-            "it was changed: {}",
+            "the CRD was changed: {}",
             there["metadata"]
         );
         let namespace = get(&cluster.client, "/api/v1/namespaces/sample-system").await?;
-        anyhow::ensure!(namespace.is_none(), "something was written before the refusal");
-        // A BundleDeployment that was refused takes nothing of others with it.
+        anyhow::ensure!(namespace.is_none(), "objects were written before the rejection");
+        // Deleting a rejected BundleDeployment keeps the objects of other owners.
         delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
         anyhow::ensure!(
             get(&cluster.client, path).await?.is_some(),
@@ -84,7 +84,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    // Of an installer whose objects the garbage collector takes.
+    // The owner is an installer whose objects the garbage collector deletes.
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let role = json!({"metadata": {"name": "former-owner"}, "rules": []});
     let role = succeed(&cluster.client, "POST", roles, Some(&role)).await?.body;
@@ -137,7 +137,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
             && adopted["spec"]["conversion"]["strategy"] == "Webhook",
         "{adopted}"
     );
-    // Its former owner goes, and takes nothing with it.
+    // The former owner is deleted, and the objects stay.
     delete(&cluster.client, &format!("{roles}/former-owner")).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(100).await?;
@@ -149,7 +149,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
             .is_some_and(|object| object["spec"]["width"] == "3"),
         "not converted: {converted:?}"
     );
-    // What was adopted is removed as it was asked for.
+    // Adopted objects follow the deletion policy.
     cluster.command.succeed(&["uninstall", "sample"]).await?;
     let left = get(&cluster.client, sample::DEFINITION).await?;
     anyhow::ensure!(

@@ -1,4 +1,4 @@
-//! What a webhook says of custom resources of a bundle, while it is slow, down, and back.
+//! An interpreter webhook of a bundle's custom resources is slow, down, and available again.
 
 use std::{fs, time::Duration};
 
@@ -31,16 +31,17 @@ const OWN: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/own";
 const INTERPRETER: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/interpreter";
 const SCALERS: &str = "/apis/autoscaling.k8s.io/v1/namespaces/own-system/verticalpodautoscalers";
 
-/// Longer than a look waits for a webhook, and shorter than that has.
+/// Longer than a pass waits for a webhook, and shorter than the webhook's timeout.
 const SLOW: Duration = Duration::from_secs(6);
 
-/// How long nobody may be asked while nothing changes: for some looks.
+/// How long no request may be sent while nothing changes: several passes.
 const IDLE: Duration = Duration::from_secs(12);
 
-/// How long it may take until a webhook is asked that was down: it is asked each minute, at the least.
+/// The maximum time until a webhook that was down is called again: at least once per minute.
 const BACK: Duration = Duration::from_secs(60);
 
-/// How often one question is asked at the most within [`IDLE`]: at once, and after 2, 4 and 8 seconds.
+/// The maximum number of requests for one question within [`IDLE`]: immediately, and after 2, 4 and 8
+/// seconds.
 const ATTEMPTS: u64 = 4;
 
 fn scaler(name: &str, revision: &str, dependencies: &Value) -> Value {
@@ -51,7 +52,7 @@ fn scaler(name: &str, revision: &str, dependencies: &Value) -> Value {
     })
 }
 
-/// The bundle with two custom resources, of which the first one needs the second.
+/// A bundle with two custom resources, of which the first depends on the second.
 fn bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
     let bundle = cluster.add_bundle(&sample::bundle("own-namespace"), revision)?;
     let needs = json!([{
@@ -64,7 +65,7 @@ fn bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the interpreter, called at an address that this test has, and returns that.
+/// Installs the interpreter at an address of this test, and returns the address.
 async fn interpreter(cluster: &TestCluster) -> anyhow::Result<ServiceAddress> {
     let client = &cluster.client;
     let scalers = foreign::crd(
@@ -96,7 +97,7 @@ fn interpreter_bundle(cluster: &TestCluster, address: &ServiceAddress, revision:
     cluster.edit(&bundle, "port: 443", &format!("port: {port}"))
 }
 
-/// Has the webhook asked by these rules, and waits until it is trusted.
+/// Creates a webhook configuration with these rules, and waits until it has a trust bundle.
 async fn configure(cluster: &TestCluster, address: &ServiceAddress, rules: Value) -> anyhow::Result<()> {
     let configuration = json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",
@@ -120,7 +121,7 @@ fn rule(operations: &[&str], group: &str, kind: &str) -> Value {
     json!({"operations": operations, "apiGroups": [group], "apiVersions": ["v1"], "kinds": [kind]})
 }
 
-/// How often the webhook was called, by outcome, as the operator counts.
+/// The operator's count of calls of the webhook by outcome.
 async fn calls(operator: &Running, outcome: &str) -> anyhow::Result<u64> {
     let metrics = operator.ask("/metrics").await?;
     let counter =
@@ -129,7 +130,7 @@ async fn calls(operator: &Running, outcome: &str) -> anyhow::Result<u64> {
     Ok(counted.map_or(Ok(0), |count| count.trim().parse())?)
 }
 
-/// Says how many replicas of a custom resource are ready, as what works on it does.
+/// Sets the ready replicas of a custom resource, as its controller does.
 async fn say(cluster: &TestCluster, name: &str, ready: u64) -> anyhow::Result<()> {
     let path = format!("{SCALERS}/{name}?fieldManager=autoscaler");
     let status = json!({"status": {"readyReplicas": ready}});
@@ -146,7 +147,7 @@ fn writes(proxy: &Proxy, path: &str) -> usize {
     proxy.log().iter().filter(|line| **line == write).count()
 }
 
-/// Sees that nobody is asked, and nothing written, while nothing changes.
+/// Checks that no request is sent and nothing is written while nothing changes.
 async fn nothing_happens(operator: &Running, proxy: &Proxy) -> anyhow::Result<()> {
     idle::settled(proxy).await?;
     let before = (calls(operator, "success").await?, proxy.writes());
@@ -182,19 +183,22 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     let place = |path: &str| log.iter().position(|line| *line == format!("PATCH {path}"));
     anyhow::ensure!(
         place(&needed) < place(&first),
-        "what is needed comes later: {log:?}"
+        "dependencies are applied later: {log:?}"
     );
     say(cluster, "first", 2).await?;
     ready(client, "own", PATIENCE).await?;
     nothing_happens(&operator, &proxy).await?;
-    // A look at everything, in which nothing has changed.
+    // A complete pass in which nothing has changed.
     let before = calls(&operator, "success").await?;
     let label = json!({"metadata": {"labels": {"example.com/looked": "at"}}});
     succeed(client, "PATCH", OWN, Some(&label)).await?;
     nothing_happens(&operator, &proxy).await?;
-    anyhow::ensure!(calls(&operator, "success").await? == before, "a look has asked");
+    anyhow::ensure!(
+        calls(&operator, "success").await? == before,
+        "a pass called the webhook"
+    );
 
-    // What somebody else sets is kept, across an upgrade, too.
+    // Values of another manager are retained, also in an upgrade.
     let pause = json!({"spec": {"paused": true}});
     let path = format!("{first}?fieldManager=somebody");
     succeed(client, "PATCH", &path, Some(&pause)).await?;
@@ -202,7 +206,7 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     upgrade(cluster, &proxy, "two").await?;
     nothing_happens(&operator, &proxy).await?;
 
-    // A look does not wait long, and others do not wait at all.
+    // A pass waits only briefly, and does not delay other objects.
     address.set(Reachability::Slow(SLOW));
     say(cluster, "first", 1).await?;
     let waiting = [words[0], who, "waiting for its answer"];
@@ -212,7 +216,7 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     say(cluster, "first", 2).await?;
     ready(client, "own", PATIENCE).await?;
 
-    // Nothing is written of which it is not known what must be kept, and who is down is not called at every look.
+    // Nothing is written while retention is unknown, and a webhook that is down is not called in every pass.
     address.set(Reachability::Closed);
     say(cluster, "first", 1).await?;
     let unknown = available(cluster, "Unknown", "HealthUnknown", &words[..1]).await?;
@@ -233,11 +237,11 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     let failed = calls(&operator, "failure").await?;
     sleep(IDLE).await;
     let failed = calls(&operator, "failure").await? - failed;
-    // Health of one, and what is kept of both.
+    // One call for health, and two for retention.
     anyhow::ensure!(failed <= 3 * ATTEMPTS, "it was called {failed} times");
     anyhow::ensure!(
         before == [&first, &needed].map(|path| writes(&proxy, path)),
-        "what must be kept was not known"
+        "the retained fields were not known"
     );
     ready(client, "interpreter", PATIENCE).await?;
 
@@ -251,7 +255,7 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     }
     nothing_happens(&operator, &proxy).await?;
 
-    // Nobody is asked for who does not want it.
+    // A bundle that disables interpretation causes no calls.
     let switch = json!({"spec": {"interpretation": "Disabled"}});
     succeed(client, "PATCH", OWN, Some(&switch)).await?;
     ready(client, "own", PATIENCE).await?;
@@ -259,7 +263,7 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     say(cluster, "needed", 0).await?;
     idle::settled(&proxy).await?;
     ready(client, "own", PATIENCE).await?;
-    anyhow::ensure!(calls(&operator, "success").await? == before, "it was asked");
+    anyhow::ensure!(calls(&operator, "success").await? == before, "it was called");
     Ok(())
 }
 
@@ -273,7 +277,7 @@ async fn say_when_there(cluster: &TestCluster, name: &str, ready: u64) -> anyhow
     say(cluster, name, ready).await
 }
 
-/// Upgrades, by one write of each custom resource, and what is paused stays so at each moment.
+/// Upgrades with one write per custom resource, and keeps paused objects paused.
 async fn upgrade(cluster: &TestCluster, proxy: &Proxy, revision: &str) -> anyhow::Result<()> {
     let paths = ["first", "needed"].map(|name| format!("{SCALERS}/{name}"));
     let before = paths.each_ref().map(|path| writes(proxy, path));
@@ -282,7 +286,7 @@ async fn upgrade(cluster: &TestCluster, proxy: &Proxy, revision: &str) -> anyhow
     until(&format!("{revision} is ready"), PATIENCE, async || {
         let object = seen(cluster, OWN).await?;
         let is_paused = seen(cluster, &paths[0]).await?["spec"]["paused"] == true;
-        anyhow::ensure!(is_paused, "{revision} has taken what somebody else has set");
+        anyhow::ensure!(is_paused, "{revision} has overwritten another manager's value");
         let is_ready = current(&object, "Ready", "True").is_some();
         let is_there = seen(cluster, &paths[1]).await?.to_string().contains(revision);
         Ok(check(is_ready && is_there, || conditions(&object)))
@@ -336,12 +340,12 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
             || seen(cluster, path).await?["metadata"]["annotations"]["example.com/revision"] == revision)
     };
 
-    // Its health is not known before its interpreter is up, for which nothing waits.
+    // Nothing waits for the health of an object before its interpreter is available.
     address.set(Reachability::Closed);
     with_scaler("second")?;
     steps::set_source(client, "interpreter", "second").await?;
     let installed = async |number: u64| {
-        let what = format!("revision {number} is installed, and nobody knows of its health");
+        let what = format!("revision {number} is installed, its health is unknown");
         until(&what, PATIENCE, async || {
             let object = seen(cluster, INTERPRETER).await?;
             let is_installed = object["status"]["installed"]["revision"] == number;
@@ -352,15 +356,15 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
     };
     installed(2).await?;
     anyhow::ensure!(has(&sizes, "second").await? && has(&deployment, "second").await?);
-    // What it has to say of what is there does not keep its own server from coming.
+    // The questions about existing objects do not block the interpreter's own server.
     let pause = json!({"spec": {"paused": true}, "status": {"readyReplicas": 2}});
     let path = format!("{sizes}?fieldManager=somebody");
     succeed(client, "PATCH", &path, Some(&pause)).await?;
     with_scaler("third")?;
     steps::set_source(client, "interpreter", "third").await?;
     installed(3).await?;
-    anyhow::ensure!(has(&deployment, "third").await?, "its server did not come");
-    anyhow::ensure!(has(&sizes, "second").await?, "nobody said what to keep of it");
+    anyhow::ensure!(has(&deployment, "third").await?, "the server was not upgraded");
+    anyhow::ensure!(has(&sizes, "second").await?, "the retention is not known");
     address.set(Reachability::Open);
     ready(client, "interpreter", PATIENCE + BACK).await?;
     let last = seen(cluster, &sizes).await?;

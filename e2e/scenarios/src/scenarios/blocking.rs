@@ -1,4 +1,4 @@
-//! Webhooks that block what their own bundle needs, and others that do.
+//! Webhooks that block objects of their own bundle, or of others.
 
 use anyhow::Context;
 use serde_json::json;
@@ -55,7 +55,7 @@ pub(super) async fn a_dead_webhook_does_not_keep_its_own_server_from_coming_back
     Ok(())
 }
 
-/// A Deployment is scaled, and its third pod is not to be had.
+/// A Deployment is scaled, and its third pod cannot start.
 pub(super) async fn what_is_called_is_put_right_although_a_replica_is_missing(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -83,7 +83,7 @@ pub(super) async fn what_is_called_is_put_right_although_a_replica_is_missing(
     let before = get(&cluster.client, path).await?.context("no Service")?["spec"].clone();
     let elsewhere = json!({"spec": {"selector": {"app": "elsewhere"}}});
     succeed(&cluster.client, "PATCH", path, Some(&elsewhere)).await?;
-    until("the Service leads where it led", PATIENCE, async || {
+    until("the Service selects the previous pods", PATIENCE, async || {
         let there = get(&cluster.client, path).await?.unwrap_or_default();
         let is_back = there["spec"]["selector"] == before["selector"];
         Ok(check(is_back, || there["spec"]["selector"].to_string()))

@@ -1,4 +1,4 @@
-//! What sends traffic to the pods of a bundle beside its webhooks: its ExtensionConfigs and APIServices, and what others point there.
+//! Other callers of a bundle's pods: its ExtensionConfigs and APIServices, and callers of other owners.
 
 use std::{fs, path::Path};
 
@@ -19,18 +19,18 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Where the ExtensionConfig of the sample is.
+/// The path of the sample's ExtensionConfig.
 const EXTENSION_CONFIG: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs/sample-extension";
 
-/// Where an APIService of a bundle is.
+/// The path of a bundle's APIService.
 const API_SERVICE: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1.aggregated.example.com";
 
-/// Where both bundles are installed, the Service of their Deployment, and its ServingCertificate.
+/// The namespace of both bundles, the Service of their Deployment, and its ServingCertificate.
 const NAMESPACE: &str = "own-system";
 const SERVICE: &str = "sample-operator-service";
 const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/own-system/deployments/sample-operator";
 
-/// What lets the server of an APIService know whom the API server has authenticated.
+/// The RoleBinding that lets the server of an APIService read the authentication configuration.
 const AUTH_READER: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/rolebindings/own-system-sample-operator-service-auth-reader";
 
 /// The BundleDeployment.
@@ -51,7 +51,7 @@ pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goe
     let accepted = current(&installed, "Accepted", "True").context("it is not accepted")?;
     anyhow::ensure!(
         text(accepted, "/message").contains("does not serve ExtensionConfig"),
-        "what is left out is not said: {accepted}"
+        "the omitted objects are not reported: {accepted}"
     );
     discovery::define(cluster).await?;
     unproven(cluster, EXTENSION_CONFIG).await?;
@@ -66,7 +66,7 @@ pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goe
     let before = get(client, EXTENSION_CONFIG).await?.context("gone")?;
     let next = cluster.add_bundle(&sample::bundle("runtime-extension"), "next")?;
     cluster.edit(&next, "1.0.0", "1.0.1")?;
-    // The cluster serves the other version alone.
+    // The cluster serves only the other version.
     cluster.edit(&next, "x-k8s.io/v1beta2", "x-k8s.io/v1alpha1")?;
     start_with(cluster, &next, "--versions=v1")?;
     set_source(client, "own", "next").await?;
@@ -82,7 +82,7 @@ pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goe
     discovery::discovered(cluster, "sample-extension", None, 1).await?;
 
     succeed(client, "DELETE", EXTENSION_CONFIG, None).await?;
-    until("it comes back", PATIENCE, async || {
+    until("it is created again", PATIENCE, async || {
         let there = get(client, EXTENSION_CONFIG).await?;
         Ok(there.map(drop).ok_or_else(|| "404".to_owned()))
     })
@@ -120,11 +120,11 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
         ready(client, "sample", PATIENCE).await?;
         load.at_least(100).await?;
     }
-    // Where they call, nothing would answer.
+    // The callers would get no answer.
     sample::set_source(cluster, &BundleChange::WebhookPaths.newer(cluster)?).await?;
     called_by_others(client, "Accepted", "calls /validate at port 443").await?;
     load.at_least(100).await?;
-    // It has another Deployment with other Services.
+    // The bundle has another Deployment with other Services.
     sample::set_source(cluster, &BundleChange::DeploymentName.newer(cluster)?).await?;
     called_by_others(client, "Migrated", "calls Service").await?;
     load.at_least(100).await?;
@@ -137,7 +137,7 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
         refused.contains(
             "ValidatingWebhookConfiguration platform calls Service sample-system/sample-operator-service"
         ),
-        "not refused beforehand: {refused}"
+        "not rejected beforehand: {refused}"
     );
     let policy = json!({"spec": {"deletionPolicy": "KeepStoredVersion"}});
     succeed(client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
@@ -145,7 +145,7 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     called_by_others(client, "Migrated", "calls Service").await?;
     load.at_least(100).await?;
     load.stop().await.check()?;
-    // What the bundle's operator has made goes with what owns it.
+    // Objects that the operator created are deleted with their owner.
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let roles = list(
         client,
@@ -159,9 +159,9 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     gone(client, sample::BUNDLE_DEPLOYMENT).await
 }
 
-/// Waits until what is called is kept, and a condition says who calls it.
+/// Waits until the called objects are kept, and the condition names the caller.
 async fn called_by_others(client: &Client, condition: &str, what: &str) -> anyhow::Result<()> {
-    until("who calls it is told", PATIENCE, async || {
+    until("the condition names the caller", PATIENCE, async || {
         let sample = get(client, sample::BUNDLE_DEPLOYMENT).await?.context("gone")?;
         let is_told = current(&sample, condition, "False").is_some_and(|told| {
             text(told, "/reason") == "CalledByOthers"
@@ -199,7 +199,7 @@ pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_e
     let mut object = steps::bundle_deployment("own", NAMESPACE, "faulty");
     object["spec"]["watchNamespaces"] = json!([NAMESPACE]);
     succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    until("it is refused", PATIENCE, async || {
+    until("it is rejected", PATIENCE, async || {
         let said = conditions(&get(client, OWN).await?.context("no BundleDeployment")?);
         let is_refused = said.contains("Accepted=False") && said.contains("v1.aggregated.example.com");
         Ok(check(is_refused, || said))
@@ -218,7 +218,7 @@ pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_e
     armed(cluster, API_SERVICE, "/spec", &installed).await?;
     rotate(client, NAMESPACE, SERVICE, "ca:callers", PATIENCE).await?;
     carries(cluster, API_SERVICE, "/spec/caBundle").await?;
-    // A bundle that no longer has it disarms it.
+    // A bundle that drops it disarms it.
     cluster.add_bundle(&sample::bundle("own-namespace"), "without")?;
     set_source(client, "own", "without").await?;
     gone(client, API_SERVICE).await?;
@@ -235,26 +235,27 @@ pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_e
     armed(cluster, API_SERVICE, "/spec", &installed).await?;
     get(client, AUTH_READER)
         .await?
-        .context("its server cannot read whom to trust")?;
+        .context("the server cannot read the authentication configuration")?;
     goes_first(cluster, &gate, API_SERVICE).await?;
     gone(client, AUTH_READER).await
 }
 
-/// Makes the pods of a bundle present a certificate that nobody trusts, though they are ready.
+/// Makes the bundle's pods serve an untrusted certificate although they are ready.
 fn misbehave(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     start_with(cluster, bundle, "--fault=wrong-certificate")
 }
 
-/// Has the pods of a bundle started with an argument.
+/// Starts the bundle's pods with an argument.
 fn start_with(cluster: &TestCluster, bundle: &Path, argument: &str) -> anyhow::Result<()> {
     let image = format!("image: {}:v1", sample::IMAGE);
     let started = format!("{image}\n                args: [{argument}]");
     cluster.edit(bundle, &image, &started)
 }
 
-/// Waits until the install stops since what is served does not verify. Until then, nobody is sent there.
+/// Waits until the install stops because the served certificate does not verify. No traffic is sent until
+/// then.
 async fn unproven(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
-    let deployment = until("it is not proven", PATIENCE, async || {
+    let deployment = until("the proof fails", PATIENCE, async || {
         let deployment = get(&cluster.client, OWN).await?.context("no BundleDeployment")?;
         let said = conditions(&deployment);
         Ok(if said.contains("NotServed") {
@@ -277,7 +278,8 @@ async fn unproven(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Looks whether what calls the Service has its trust bundle since it was created, and whether the status of `installed` lists it.
+/// Checks that the caller of the Service had its trust bundle from its creation, and that the status of
+/// `installed` lists it.
 async fn armed(
     cluster: &TestCluster,
     path: &str,
@@ -296,7 +298,7 @@ async fn armed(
     let managers = &caller["metadata"]["managedFields"];
     anyhow::ensure!(
         !managers.to_string().contains(names::INJECT),
-        "it came without its trust bundle: {managers}"
+        "it was created without a trust bundle: {managers}"
     );
     let (kind, name) = (text(&caller, "/kind"), text(&caller, "/metadata/name"));
     let webhooks = &installed["status"]["webhooks"];
@@ -310,25 +312,21 @@ async fn armed(
     Ok(())
 }
 
-/// Waits until it carries the trust bundle of the ServingCertificate.
+/// Waits until the object has the trust bundle of the ServingCertificate.
 async fn carries(cluster: &TestCluster, path: &str, pointer: &str) -> anyhow::Result<()> {
     let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{SERVICE}-cert");
-    until(
-        &format!("{path} carries the trust bundle"),
-        PATIENCE,
-        async || {
-            let secret = get(&cluster.client, &secret).await?.context("no Secret")?;
-            let caller = get(&cluster.client, path).await?;
-            let carried = caller.as_ref().map(|caller| text(caller, pointer));
-            Ok(check(carried == Some(text(&secret, "/data/ca.crt")), || {
-                format!("{pointer} is {carried:?}")
-            }))
-        },
-    )
+    until(&format!("{path} has the trust bundle"), PATIENCE, async || {
+        let secret = get(&cluster.client, &secret).await?.context("no Secret")?;
+        let caller = get(&cluster.client, path).await?;
+        let carried = caller.as_ref().map(|caller| text(caller, pointer));
+        Ok(check(carried == Some(text(&secret, "/data/ca.crt")), || {
+            format!("{pointer} is {carried:?}")
+        }))
+    })
     .await
 }
 
-/// Removes the bundle once there is nothing to write any more: nobody is sent to its pods when these begin to end.
+/// Removes the bundle after the last write, and checks that traffic stops before pods terminate.
 async fn goes_first(cluster: &TestCluster, gate: &Proxy, path: &str) -> anyhow::Result<()> {
     idle::settled(gate).await?;
     let before = gate.log().len();

@@ -1,4 +1,4 @@
-//! Bundles that catalogs name, one after the other.
+//! Bundles of catalogs, installed one after another.
 
 use std::{collections::BTreeMap, fs};
 
@@ -21,7 +21,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// A bundle, its version, and what it replaces.
+/// A bundle, its version, and the bundle that it replaces.
 type Bundle = (&'static str, &'static str, Option<&'static str>);
 
 const BUNDLES: [Bundle; 3] = [
@@ -63,7 +63,7 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
     );
     anyhow::ensure!(
         get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?.is_none(),
-        "something was written although there is no path"
+        "objects were written although there is no path"
     );
     let (first, last) = (BUNDLES[0], BUNDLES[BUNDLES.len() - 1]);
     let installed = install(first.1).await?;
@@ -76,7 +76,7 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
         installed.stderr
     );
 
-    // The path is shown, then each bundle on it is installed when the one before is ready.
+    // The command shows the path, then installs each bundle when the previous one is ready.
     let upgraded = install("*").await?;
     let shown = upgraded.stderr.find("replaces sample.v2");
     let told: Vec<_> = upgraded
@@ -146,26 +146,30 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     publish(&BUNDLES[..2])?;
-    until("the next bundle has begun", PATIENCE, async || {
+    until("the next install has started", PATIENCE, async || {
         let object = deployment(cluster).await?;
         let has_begun =
             object["status"]["next"]["revision"] == 2 || object["status"]["installed"]["revision"] == 2;
         Ok(check(has_begun, || conditions(&object)))
     })
     .await?;
-    // What has begun is carried on from its record.
+    // A started install continues from its record.
     registry.fail(|_, _| Some(response(503, "")));
     running.kill().await?;
     let _running = operator.start()?;
     installed(cluster, 1, 2, &images).await?;
-    until("the record stands in for the catalog", PATIENCE, async || {
-        let object = deployment(cluster).await?;
-        let words = conditions(&object);
-        let says = words.contains("Accepted=True RegistryUnavailable")
-            && words.contains("continuing from the record of revision 2")
-            && current(&object, "Ready", "True").is_some();
-        Ok(check(says, || words))
-    })
+    until(
+        "the install continues without the catalog",
+        PATIENCE,
+        async || {
+            let object = deployment(cluster).await?;
+            let words = conditions(&object);
+            let says = words.contains("Accepted=True RegistryUnavailable")
+                && words.contains("continuing from the record of revision 2")
+                && current(&object, "Ready", "True").is_some();
+            Ok(check(says, || words))
+        },
+    )
     .await?;
 
     publish(&BUNDLES)?;
@@ -175,7 +179,7 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
     let catalog = &object["status"]["catalog"];
     anyhow::ensure!(
         catalog["channel"] == "stable" && catalog.get("path").is_none(),
-        "something follows still: {catalog}"
+        "another bundle follows: {catalog}"
     );
     let history: Vec<_> = object::items(&object, "/status/history")
         .iter()
@@ -183,16 +187,16 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
         .collect();
     anyhow::ensure!(
         history == ["sample.v2", "sample.v1"],
-        "a bundle was passed over: {history:?}"
+        "a bundle was skipped: {history:?}"
     );
 
-    // Where nothing leads, what is installed is kept.
+    // Without a path, the installed bundle is kept.
     let wanted = json!({"spec": {"source": {"catalog": {"version": ">=9"}}}});
     succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&wanted)).await?;
     let stopped = upgrade::stopped(cluster, "VersionMissing", "spec.source.catalog.version").await?;
     anyhow::ensure!(
         stopped["status"]["installed"]["revision"] == 3 && stopped["status"]["installed"]["healthy"] == true,
-        "what is installed was touched: {}",
+        "the installed bundle was changed: {}",
         stopped["status"]
     );
     for (field, value, reason) in [
@@ -256,7 +260,7 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
         refused.stderr
     );
 
-    // By the time of the approval, another bundle is next: that one was not approved.
+    // When the approval arrives, another bundle is next, which was not approved.
     let skipping: [Bundle; 2] = [BUNDLES[0], ("sample.v2.1", "2.1.0", Some("sample.v1"))];
     publish(&skipping)?;
     let before = waiting(cluster, "sample.v2.1").await?;
@@ -268,7 +272,7 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
         Some(&annotation),
     )
     .await?;
-    // The same in another order is another catalog: it is read again after the annotation was seen.
+    // The same entries in another order are another catalog, which is read after the annotation.
     publish(&[skipping[1], skipping[0]])?;
     until("the catalog is read again", PATIENCE, async || {
         let catalog = waiting(cluster, "sample.v2.1").await?;
@@ -281,7 +285,7 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
     let approved = approve("2.1.0").await?;
     anyhow::ensure!(approved.succeeded, "{}", approved.stderr);
     installed(cluster, 2, 2, &images).await?;
-    until("the approval is used up", PATIENCE, async || {
+    until("the approval is removed", PATIENCE, async || {
         let catalog = deployment(cluster).await?["status"]["catalog"].clone();
         let used = text(&catalog, "/approved").starts_with("sample.v2.1@sha256:");
         Ok(check(used, || catalog.to_string()))
@@ -322,7 +326,8 @@ async fn installed(
     Ok(object)
 }
 
-/// Waits until `next` waits for an approval, while what is installed is ready. Returns what is said of the catalog.
+/// Waits until `next` waits for approval while the installed bundle is ready. Returns the status of the
+/// catalog.
 async fn waiting(cluster: &TestCluster, next: &str) -> anyhow::Result<Value> {
     until(&format!("{next} waits for an approval"), PATIENCE, async || {
         let object = deployment(cluster).await?;
@@ -340,7 +345,7 @@ async fn waiting(cluster: &TestCluster, next: &str) -> anyhow::Result<Value> {
     .await
 }
 
-/// Stores all bundles, and returns their images by their digests.
+/// Stores all bundles, and returns the digests of their images.
 fn store_bundles(registry: &TestRegistry) -> anyhow::Result<Vec<String>> {
     let images = BUNDLES.iter().map(|(bundle, ..)| {
         let packed = match *bundle {
@@ -353,7 +358,7 @@ fn store_bundles(registry: &TestRegistry) -> anyhow::Result<Vec<String>> {
     images.collect()
 }
 
-/// Has the tag of the catalog lead to one with these bundles.
+/// Points the catalog's tag to a catalog with these bundles.
 fn publish(registry: &TestRegistry, bundles: &[Bundle], images: &[String]) -> anyhow::Result<()> {
     let files = BTreeMap::from([(
         "configs/sample/catalog.json".to_owned(),
@@ -363,7 +368,7 @@ fn publish(registry: &TestRegistry, bundles: &[Bundle], images: &[String]) -> an
     Ok(())
 }
 
-/// A catalog with some of the bundles, the images of all of which are these.
+/// A catalog with some of the bundles and their images.
 fn catalog(bundles: &[Bundle], images: &[String]) -> String {
     let mut blobs = vec![json!({"schema": "olm.package", "name": "sample", "defaultChannel": "stable"})];
     let mut entries = Vec::new();

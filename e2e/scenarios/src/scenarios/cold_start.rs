@@ -202,7 +202,7 @@ async fn renewed(cluster: &TestCluster) -> anyhow::Result<Value> {
         anyhow::Ok(secret.unwrap_or_default()["data"]["tls.crt"].take())
     };
     let before = issued().await?;
-    sample::ask_for_rotation(cluster, "leaf").await?;
+    sample::request_rotation(cluster, "leaf").await?;
     until("another certificate is served", PATIENCE, async || {
         let certificate = get(&cluster.client, sample::SERVING_CERTIFICATE).await?;
         let certificate = certificate.context("no ServingCertificate")?;

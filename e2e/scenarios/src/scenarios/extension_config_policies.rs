@@ -26,7 +26,7 @@ pub(super) async fn extension_configs_that_nobody_could_call_are_refused(
     // It writes what it discovers, and is refused as anybody is.
     let _operator = cluster.operator.start()?;
     discovery::define(cluster).await?;
-    let policies = manifests::policies_of_extension_configs();
+    let policies = manifests::extension_config_policy_objects();
     apply(cluster, &policies).await?;
     // Policies are enforced some time after they are there.
     are_enforced(cluster, true).await?;
@@ -87,7 +87,7 @@ pub(super) async fn policies_of_extension_configs_are_off_while_webhooks_do_the_
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     discovery::define(cluster).await?;
-    let policies = manifests::policies_of_extension_configs();
+    let policies = manifests::extension_config_policy_objects();
     apply(cluster, &policies).await?;
     are_enforced(cluster, true).await?;
     let operator = cluster.operator.start()?;

@@ -62,7 +62,7 @@ pub(super) async fn the_next_leader_finishes_the_rotation_of_one_that_was_killed
 ) -> anyhow::Result<()> {
     let replicas = Replicas::start(cluster).await?;
     replicas.leaders_proxy.cut_at(MIDDLE, Cut::After);
-    ask_for_rotation(cluster).await?;
+    request_rotation(cluster).await?;
     tokio::time::timeout(PATIENCE, replicas.leaders_proxy.closed())
         .await
         .context("the rotation did not begin")?;
@@ -84,7 +84,7 @@ pub(super) async fn a_paused_leader_writes_nothing_when_it_goes_on(
     let proxy = &replicas.leaders_proxy;
     // It has read the Secrets for its next step, and stands still before it can do that.
     proxy.hold_reads_after(1);
-    ask_for_rotation(cluster).await?;
+    request_rotation(cluster).await?;
     tokio::time::timeout(PATIENCE, proxy.held())
         .await
         .context("the rotation did not begin")?;
@@ -115,7 +115,7 @@ pub(super) async fn a_leader_that_is_asked_to_end_hands_over_at_once(
 ) -> anyhow::Result<()> {
     let replicas = Replicas::start(cluster).await?;
     let begun = replicas.leaders_proxy.writes() + MIDDLE;
-    ask_for_rotation(cluster).await?;
+    request_rotation(cluster).await?;
     until("the rotation has begun", PATIENCE, async || {
         let writes = replicas.leaders_proxy.writes();
         Ok(check(writes >= begun, || format!("{writes} writes")))
@@ -211,7 +211,7 @@ pub(super) async fn two_leaders_rotate_without_a_failed_call(cluster: &TestClust
     load.at_least(50).await?;
     let mut generations = Generations::observe(cluster).await?;
     for _ in 0..3 {
-        ask_for_rotation(cluster).await?;
+        request_rotation(cluster).await?;
         generations = generations.after_one();
         settled_at(cluster, generations).await?;
     }
@@ -344,8 +344,8 @@ async fn certificate(cluster: &TestCluster) -> anyhow::Result<Value> {
         .context("no ServingCertificate")
 }
 
-async fn ask_for_rotation(cluster: &TestCluster) -> anyhow::Result<()> {
-    sample::ask_for_rotation(cluster, "ca").await
+async fn request_rotation(cluster: &TestCluster) -> anyhow::Result<()> {
+    sample::request_rotation(cluster, "ca").await
 }
 
 /// Waits until the one rotation that was asked for is over, and ends the load.

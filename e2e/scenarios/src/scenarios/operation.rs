@@ -160,8 +160,8 @@ impl AdminOperation {
                 let folder = sample::storing_newest(cluster)?;
                 sample::set_source(cluster, &folder).await?;
             }
-            Self::LeafRotation => sample::ask_for_rotation(cluster, "leaf").await?,
-            Self::CaRotation => sample::ask_for_rotation(cluster, "ca").await?,
+            Self::LeafRotation => sample::request_rotation(cluster, "leaf").await?,
+            Self::CaRotation => sample::request_rotation(cluster, "ca").await?,
             Self::Removal => {
                 succeed(&cluster.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }

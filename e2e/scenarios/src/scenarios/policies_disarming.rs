@@ -69,7 +69,7 @@ pub(super) async fn policies_are_disarmed_before_what_answers_for_them_goes(
 /// The command with the rights that it has as a hook of the chart.
 async fn as_helm_runs_it(cluster: &TestCluster) -> anyhow::Result<Command> {
     let mut account = None;
-    for object in manifests::policies_disarming_objects() {
+    for object in manifests::policy_disarm_hook_objects() {
         match text(&object, "/kind") {
             "Job" => continue,
             "ServiceAccount" => account = Some(text(&object, "/metadata/name").to_owned()),

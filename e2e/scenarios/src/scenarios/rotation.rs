@@ -103,7 +103,7 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let trust = sample::trust_bundle(cluster).await?;
-    sample::ask_for_rotation(cluster, "ca").await?;
+    sample::request_rotation(cluster, "ca").await?;
     let crd = sample::DEFINITION;
     until("the others have the next CA", PATIENCE, async || {
         let crd = get(&cluster.client, crd).await?.context("no CRD")?;

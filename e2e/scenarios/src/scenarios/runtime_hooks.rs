@@ -83,7 +83,7 @@ pub(super) async fn an_extension_is_called_while_its_slow_replicas_die_amid_rota
     // One is killed at once, one is asked to end.
     for grace in [0, 30] {
         let certificate = format!("{}/{SERVICE}", steps::serving_certificates(NAMESPACE));
-        let asked = steps::ask_for_rotation(client, NAMESPACE, SERVICE, "ca").await?;
+        let asked = steps::request_rotation(client, NAMESPACE, SERVICE, "ca").await?;
         until("a rotation is under way", PATIENCE, async || {
             let object = get(client, &certificate).await?.context("gone")?;
             let status = &object["status"];

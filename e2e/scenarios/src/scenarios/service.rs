@@ -130,7 +130,7 @@ pub(super) async fn what_cannot_be_seen_keeps_its_ca_trusted(cluster: &TestClust
     succeed(&cluster.client, "POST", &slices, Some(&nowhere)).await?;
     for held in 1..=2 {
         let (client, path) = (&cluster.client, sample::SERVING_CERTIFICATE);
-        let request = steps::ask_for_rotation(client, "sample-system", CERTIFICATE, "ca").await?;
+        let request = steps::request_rotation(client, "sample-system", CERTIFICATE, "ca").await?;
         until("the CA has rotated", PATIENCE, async || {
             let certificate = get(client, path).await?.unwrap_or_default();
             let is_done = certificate["status"]["rotated"] == *request;

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     operator::OperatorProcess,
     request,
-    steps::{PATIENCE, VALIDATING, ask_for_rotation, check, get, list, succeed, until},
+    steps::{PATIENCE, VALIDATING, check, get, list, request_rotation, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -243,7 +243,7 @@ pub(super) async fn what_service_ca_is_asked_for_is_issued_and_rotated(
     };
     both_carry().await?;
     let first = trust("one").await?;
-    ask_for_rotation(client, NAMESPACE, "one", "ca:compromised").await?;
+    request_rotation(client, NAMESPACE, "one", "ca:compromised").await?;
     until("another CA is trusted", PATIENCE, async || {
         let trust = trust("one").await?;
         Ok(check(trust != first, || "the same as before".to_owned()))

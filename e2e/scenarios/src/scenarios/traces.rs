@@ -67,7 +67,7 @@ pub(super) async fn an_install_and_a_rotation_are_one_trace_each_whoever_dies_me
     sample::settled(cluster).await?;
     let known: BTreeSet<_> = collector.spans().into_iter().map(|span| span.trace).collect();
     proxy.cut_at(WRITES_OF_ROTATION, Cut::After);
-    sample::ask_for_rotation(cluster, "ca").await?;
+    sample::request_rotation(cluster, "ca").await?;
     proxy.closed().await;
     tracing::info!(writes = ?proxy.log(), "Cut off");
     told(&collector, "the rotation", |span| !known.contains(&span.trace)).await?;

@@ -1,4 +1,4 @@
-//! `spec.adopt` alone: each object that has a name of the bundle's is listed, and nothing else is done.
+//! `spec.adopt` without a command: it lists each object of the bundle that exists.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// What the bundle has a name of.
+/// The existing objects with names of the bundle.
 fn adopted() -> Value {
     let adoption = |kind: &str, name: &str| json!({"kind": kind, "name": name});
     json!([
@@ -38,7 +38,7 @@ pub(in super::super) async fn what_would_interrupt_calls_is_not_adopted_by_hand(
     let mut object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
     object["spec"]["adopt"] = adopted();
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    until("it is refused", PATIENCE, async || {
+    until("it is rejected", PATIENCE, async || {
         let said = steps::conditions(
             &get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
                 .await?

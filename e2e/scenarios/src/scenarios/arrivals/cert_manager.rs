@@ -1,4 +1,4 @@
-//! What cert-manager serves comes under Windlass, goes back, and comes for good.
+//! An install with certificates of cert-manager is adopted, given back, and adopted for good.
 
 use serde_json::json;
 use windlass_object::ca_injectors::CERT_MANAGER_VERSION;

@@ -1,4 +1,4 @@
-//! What OLM v0 has installed comes under Windlass, while OLM is at work.
+//! An operator of OLM v0 is adopted while OLM runs.
 
 use anyhow::Context;
 use kube::Client;
@@ -21,7 +21,7 @@ use crate::{
 /// The ClusterServiceVersion of the sample.
 const CSV: &str = "sample.v1";
 
-/// The same as `--adopt-from` has it.
+/// The argument of `--adopt-from`.
 const SOURCE: &str = "olm/sample.v1";
 
 pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
@@ -38,7 +38,8 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     what_is_not_prepared_takes_nothing(cluster).await?;
     arrival::adopt(cluster, SOURCE, &arrival::KILLS).await?;
     load.at_least(200).await?;
-    // OLM's webhook configurations call the Service with its name, wherever upgrades move what Windlass configures.
+    // OLM's webhook configurations call the Service with its name, also while upgrades move those of
+    // Windlass.
     let next = sample::bundle("sample.v2");
     cluster.command.succeed(&arrival::install(&next)?).await?;
     load.at_least(200).await?;
@@ -49,7 +50,7 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     steps::gone(client, &csv_path()).await?;
     load.at_least(200).await?;
     sample::settled(cluster).await?;
-    // OLM's CA is trusted no longer, and nobody calls who trusted only that.
+    // OLM's CA is not trusted any longer, and all remaining callers trust the new one.
     sample::rotate(cluster, "ca").await?;
     load.at_least(200).await?;
     let report = load.stop().await;
@@ -64,12 +65,12 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     anyhow::ensure!(
         did.last()
             .is_some_and(|line| line.contains("deletion is handled")),
-        "OLM did something more: {did:#?}"
+        "OLM changed more: {did:#?}"
     );
     nothing_is_left(client).await
 }
 
-/// No copy of the servers can be made: OLM keeps everything, and nothing is left of the attempt.
+/// The servers cannot be copied: OLM keeps everything, and the attempt leaves nothing.
 async fn what_is_not_prepared_takes_nothing(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let mut other = sample::server("sample-operator-kept", "other", 0);
@@ -81,7 +82,7 @@ async fn what_is_not_prepared_takes_nothing(cluster: &TestCluster) -> anyhow::Re
     let elsewhere = cluster.operator.bundle_dir.join(elsewhere);
     for (bundle, words) in [
         (bundle, "sample-operator-kept exists: rename it"),
-        // OLM's webhook configurations would call what does not answer.
+        // OLM's webhook configurations would call a Service without endpoints.
         (elsewhere, "which the bundle does not serve"),
     ] {
         let install = [&arrival::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
@@ -89,10 +90,12 @@ async fn what_is_not_prepared_takes_nothing(cluster: &TestCluster) -> anyhow::Re
         let said = [refused.stdout, refused.stderr].concat();
         anyhow::ensure!(!refused.succeeded && said.contains(words), "{said}");
     }
-    let csv = get(client, &csv_path()).await?.context("OLM has let go")?;
+    let csv = get(client, &csv_path())
+        .await?
+        .context("OLM has released the operator")?;
     anyhow::ensure!(
         text(&csv, "/status/phase") == "Succeeded" && csv["metadata"]["deletionTimestamp"].is_null(),
-        "OLM has let go: {csv}"
+        "OLM has released the operator: {csv}"
     );
     cluster.command.succeed(&["adoption", "undo", "sample"]).await?;
     let path = format!("{deployments}/sample-operator-kept");
@@ -105,7 +108,7 @@ fn csv_path() -> String {
     format!("{}/{CSV}", csvs(NAMESPACE))
 }
 
-/// Installs the sample as OLM's catalog operator does, and waits for what olm-operator does with it.
+/// Installs the sample as OLM's catalog operator does, and waits until olm-operator has processed it.
 async fn installed(client: &Client) -> anyhow::Result<()> {
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
@@ -187,7 +190,7 @@ fn manifest(name: &str) -> anyhow::Result<Value> {
     documents.into_iter().next().context("an empty manifest")
 }
 
-/// The objects of all kinds of which something may belong to it.
+/// The objects of all kinds that may belong to the operator.
 async fn belongings(client: &Client) -> anyhow::Result<Vec<Value>> {
     let mut objects = Vec::new();
     for (api_version, kind, namespace) in CsvObjects::kinds(NAMESPACE) {
@@ -204,7 +207,7 @@ async fn belongings(client: &Client) -> anyhow::Result<Vec<Value>> {
     Ok(objects)
 }
 
-/// Of what was OLM's, only what is the bundle's is there, and nothing says that it was OLM's.
+/// Checks that only objects of the bundle remain, without marks of OLM.
 async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
     for live in belongings(client).await? {
         let is_ours = object::label(&live, names::BUNDLE_DEPLOYMENT).is_some()

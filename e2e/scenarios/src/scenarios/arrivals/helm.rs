@@ -1,4 +1,4 @@
-//! A release of Helm comes under Windlass, goes back, and comes for good.
+//! A Helm release is adopted, given back, and adopted for good.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Installs of others that come under Windlass, while their webhooks are called.
+//! Windlass adopts installs of other tools while their webhooks are called.
 
 mod by_hand;
 mod cert_manager;

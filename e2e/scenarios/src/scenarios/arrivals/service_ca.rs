@@ -1,4 +1,4 @@
-//! What service-ca serves comes under Windlass, goes back, and comes for good.
+//! An install with certificates of service-ca is adopted, given back, and adopted for good.
 
 use serde_json::json;
 use windlass_object::ca_injectors::SERVICE_CA_SERVING_CERT;

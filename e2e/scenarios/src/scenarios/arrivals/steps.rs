@@ -1,4 +1,4 @@
-//! What is run and looked at in these scenarios.
+//! Steps and checks of these scenarios.
 
 use std::{path::Path, time::Duration};
 
@@ -14,14 +14,14 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// What the bundle calls.
+/// The webhook configurations and CRD of the bundle.
 pub(super) const OURS: [&str; 2] = ["sample-operator-service", "sample-operator-service-green"];
 
 /// The versions that clients use.
 pub(super) const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// After how many milliseconds runs are killed, each after the one before: early on writes follow each other, later on much is
-/// waited for.
+/// The times in milliseconds after which runs are killed: short for writes, which come first, and long for
+/// waits.
 pub(super) const KILLS: [u64; 6] = [300, 600, 1_200, 3_000, 8_000, 13_000];
 
 /// The command that installs a bundle of the sample.
@@ -36,7 +36,8 @@ pub(super) fn install(bundle: &Path) -> anyhow::Result<[&str; 6]> {
     ])
 }
 
-/// Adopts from `source`, after it has shown what it would do, and after runs that are killed after so many milliseconds.
+/// Adopts from `source`: runs the preview, then runs that are killed after `kills` milliseconds, then a
+/// complete run.
 pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) -> anyhow::Result<()> {
     let bundle = sample::bundle("sample.v1");
     let install = [&install(&bundle)?[..], &["--adopt-from", source]].concat();
@@ -46,24 +47,24 @@ pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) ->
     insist(cluster, &install, kills).await
 }
 
-/// Undoes an adoption, after runs that are killed after so many milliseconds.
+/// Undoes an adoption, after runs that are killed after `kills` milliseconds.
 pub(super) async fn undo(cluster: &TestCluster, kills: &[u64]) -> anyhow::Result<()> {
     insist(cluster, &["adoption", "undo", "sample"], kills).await
 }
 
-/// Confirms an adoption, after runs that are killed after so many milliseconds.
+/// Confirms an adoption, after runs that are killed after `kills` milliseconds.
 pub(super) async fn confirm(cluster: &TestCluster, kills: &[u64]) -> anyhow::Result<()> {
     insist(cluster, &["adoption", "confirm", "sample"], kills).await
 }
 
-/// Runs a command until it has succeeded once.
+/// Runs a command, killed after each of `kills` milliseconds, then once to its end.
 async fn insist(cluster: &TestCluster, arguments: &[&str], kills: &[u64]) -> anyhow::Result<()> {
     for milliseconds in kills {
         let run = cluster.command.run(arguments, |_| {});
-        // What is not waited for any more is killed.
+        // Dropping the future kills the process.
         if let Ok(output) = tokio::time::timeout(Duration::from_millis(*milliseconds), run).await {
             let output = output?;
-            anyhow::ensure!(output.succeeded, "{arguments:?} has failed: {}", output.stderr);
+            anyhow::ensure!(output.succeeded, "{arguments:?} failed: {}", output.stderr);
             return Ok(());
         }
     }
@@ -71,7 +72,7 @@ async fn insist(cluster: &TestCluster, arguments: &[&str], kills: &[u64]) -> any
     Ok(())
 }
 
-/// Sees to it that what is adopted calls the bundle's Services, or is as others had it.
+/// Checks that the adopted objects call one of these Services, or are unchanged.
 pub(super) async fn call(client: &Client, mutating: &str, services: &[&str]) -> anyhow::Result<()> {
     for (path, pointer) in [
         (
@@ -99,7 +100,7 @@ pub(super) async fn call(client: &Client, mutating: &str, services: &[&str]) -> 
     Ok(())
 }
 
-/// Sees to it that nothing is left of the adoption.
+/// Checks that nothing of the adoption remains.
 pub(super) async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
     for path in [
         format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/sample-operator-kept"),
@@ -110,7 +111,7 @@ pub(super) async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sees to it that Windlass has let go of everything.
+/// Checks that Windlass owns nothing of this.
 pub(super) async fn nothing_is_ours(client: &Client, paths: &[String]) -> anyhow::Result<()> {
     let deployment = format!("{BUNDLE_DEPLOYMENTS}/sample");
     anyhow::ensure!(get(client, &deployment).await?.is_none(), "{deployment} is there");

@@ -1,4 +1,4 @@
-//! An install of the sample as others make it: by manifests of their own, with certificates of another issuer.
+//! An install of the sample by other manifests, with certificates of another issuer.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -14,27 +14,27 @@ use crate::{
     steps::{CRDS, MUTATING, PATIENCE, VALIDATING, check, get, is_rolled_out, succeed, until},
 };
 
-/// The Secret with their certificate.
+/// The Secret with the serving certificate.
 pub(super) const SECRET: &str = "webhook-server-cert";
 
-/// The Certificate that it is of.
+/// The Certificate of that Secret.
 pub(super) const CERTIFICATE: &str = "serving-cert";
 
-/// The labels by which both installs tell their pods.
+/// The pod labels of both installs.
 const APP: (&str, &str) = ("app.kubernetes.io/name", "sample-operator");
 
-/// What differs between such installs.
+/// The differences between such installs.
 #[derive(Clone, Debug)]
 pub(super) struct Theirs {
-    /// The Service that is called.
+    /// The called Service.
     pub(super) service: &'static str,
     /// The name of the MutatingWebhookConfiguration.
     pub(super) mutating: &'static str,
-    /// Annotations of whatever carries a CA bundle.
+    /// Annotations of the objects with a CA bundle.
     pub(super) annotations: Value,
 }
 
-/// Whoever issues their certificate.
+/// The issuer of the serving certificate.
 pub(super) struct TheirIssuer {
     authority: CertificateAuthority,
     names: DnsNames,
@@ -43,7 +43,7 @@ pub(super) struct TheirIssuer {
 // === impl Theirs ===
 
 impl Theirs {
-    /// With names of kubebuilder's: only some are those of the bundle.
+    /// Uses kubebuilder's names, of which some equal the bundle's.
     pub(super) fn of_kubebuilder() -> Self {
         Self {
             service: "webhook-service",
@@ -52,7 +52,7 @@ impl Theirs {
         }
     }
 
-    /// The same where OpenShift's service-ca issues the certificate, and writes whom to trust.
+    /// Uses kubebuilder's names, and OpenShift's service-ca issues the certificate and the CA bundle.
     pub(super) fn of_openshift() -> Self {
         Self {
             annotations: json!({SERVICE_CA[0]: "true"}),
@@ -60,7 +60,7 @@ impl Theirs {
         }
     }
 
-    /// With every name that the bundle has.
+    /// Uses only names of the bundle.
     pub(super) fn of_bundle() -> Self {
         Self {
             service: "sample-operator-service",
@@ -69,7 +69,7 @@ impl Theirs {
         }
     }
 
-    /// The Deployment with its Service and its ServiceAccount.
+    /// The Deployment with its Service and ServiceAccount.
     pub(super) fn servers(&self) -> Vec<Value> {
         let labels = json!({APP.0: APP.1});
         let mut deployment = sample::server("sample-operator", SECRET, 2);
@@ -86,7 +86,7 @@ impl Theirs {
         vec![account, service, deployment]
     }
 
-    /// What calls them.
+    /// The objects that call the servers.
     pub(super) fn callers(&self, issuer: &TheirIssuer) -> anyhow::Result<Vec<Value>> {
         let client = |path: &str| {
             json!({"caBundle": issuer.bundle(),
@@ -117,7 +117,7 @@ impl Theirs {
         ])
     }
 
-    /// Creates all of it, and waits until it serves.
+    /// Creates all objects and waits until the servers are ready.
     pub(super) async fn install(&self, client: &Client, issuer: &TheirIssuer) -> anyhow::Result<()> {
         let namespace = json!({"metadata": {"name": NAMESPACE}});
         succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
@@ -135,7 +135,7 @@ impl Theirs {
     }
 }
 
-/// Waits until the Deployment of the sample is available with all pods.
+/// Waits until all pods of the sample's Deployment are available.
 pub(super) async fn serving(client: &Client) -> anyhow::Result<()> {
     until("the servers are available", PATIENCE, async || {
         let deployment = get(client, sample::DEPLOYMENT).await?.context("no Deployment")?;
@@ -155,7 +155,7 @@ pub(super) async fn established(client: &Client) -> anyhow::Result<()> {
     .await
 }
 
-/// Where objects of a kind are created.
+/// The collection of a kind.
 pub(super) fn collection(kind: &str) -> String {
     let core = |plural: &str| format!("/api/v1/namespaces/{NAMESPACE}/{plural}");
     match kind {
@@ -172,7 +172,7 @@ pub(super) fn collection(kind: &str) -> String {
 // === impl TheirIssuer ===
 
 impl TheirIssuer {
-    /// For the Service of `theirs`.
+    /// Creates an issuer for the Service of `theirs`.
     pub(super) fn new(theirs: &Theirs) -> anyhow::Result<Self> {
         let names = DnsNames::for_service(theirs.service, NAMESPACE, &[])?;
         let key = KeyPair::generate()?.into();

@@ -1,4 +1,4 @@
-//! What others serve comes under Windlass, goes back, and comes for good.
+//! An existing install is adopted, given back, and adopted for good.
 
 use anyhow::Context;
 
@@ -14,8 +14,8 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Adopts what is installed from `source`, gives it back and adopts it for good, under load: then their Service is gone, and
-/// `theirs_too`.
+/// Adopts the install from `source`, gives it back, and adopts it for good, under load. Then checks that its
+/// Service and `theirs_too` are deleted.
 pub(super) async fn there_and_back(
     cluster: &TestCluster,
     theirs: &Theirs,
@@ -29,7 +29,7 @@ pub(super) async fn there_and_back(
 
     adopt(cluster, source, &KILLS).await?;
     call(client, "mwidget.sample.windlass.dev", &OURS).await?;
-    // Who was left over is served as before.
+    // The remaining callers are served as before.
     let validating = format!("{VALIDATING}/vwidget.sample.windlass.dev");
     let mutating = format!("{MUTATING}/{}", theirs.mutating);
     let left_over = get(client, &mutating).await?.context("it was removed")?;

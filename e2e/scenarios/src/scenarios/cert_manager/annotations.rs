@@ -1,4 +1,4 @@
-//! Targets ask one of them, or both.
+//! Targets with annotations of cert-manager, of Windlass, or both.
 
 use std::time::Duration;
 
@@ -17,7 +17,9 @@ use super::{
         injection::{self, NAMESPACE},
     },
     injectable::{Injectable, annotate, carry, create, empty, stay},
-    steps::{HOOK, ISSUER, REMOVE, certificates_of, failing, publish, published, told, trust_bundle, writes},
+    steps::{
+        HOOK, ISSUER, REMOVE, certificates_of, failing, has_event, publish, published, trust_bundle, writes,
+    },
 };
 use crate::{
     cainjector::{self, Cainjector},
@@ -25,10 +27,10 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// For how long nobody may write.
+/// How long nothing may be written.
 const QUIET: Duration = Duration::from_secs(4);
 
-/// The same where Windlass waits before it would take a CA bundle away.
+/// The same, where Windlass waits before it removes a CA bundle.
 const WITHDRAWN: Duration = Duration::from_secs(12);
 
 pub(in super::super) async fn who_asks_cert_manager_too_has_one_writer(
@@ -58,7 +60,7 @@ pub(in super::super) async fn who_asks_cert_manager_too_has_one_writer(
         cainjector::MANAGER,
     )
     .await?;
-    told(client, &of_secret, REMOVE).await?;
+    has_event(client, &of_secret, REMOVE).await?;
     stay(client, &both, QUIET).await?;
     anyhow::ensure!(writes(&proxy, &both) + writes(&proxy, &of_secret) == 0);
 
@@ -71,7 +73,7 @@ pub(in super::super) async fn who_asks_cert_manager_too_has_one_writer(
     stay(client, &both, QUIET).await?;
     anyhow::ensure!(writes(&proxy, &both) == both.len(), "{:?}", proxy.log());
 
-    // It adds its own to what is there.
+    // cert-manager adds its CA to the existing bundle.
     annotate(
         client,
         &both,

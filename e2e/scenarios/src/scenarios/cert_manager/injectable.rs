@@ -1,4 +1,4 @@
-//! The kinds that both cert-manager and Windlass inject a CA bundle into.
+//! The kinds into which both cert-manager and Windlass inject a CA bundle.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -17,26 +17,26 @@ use crate::{
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
-/// An object of such a kind, which nothing is sent through.
+/// An object of such a kind that receives no traffic.
 pub(super) struct Injectable {
     collection: &'static str,
     object: Value,
-    /// Where its CA bundle is.
+    /// The path of the CA bundle.
     bundle: &'static str,
 }
 
-/// What a CA bundle is, and whose.
+/// The content and the owners of a CA bundle.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Ownership {
     certificates: BTreeSet<String>,
-    /// The field managers that own it, each with when it wrote last.
+    /// The field managers that own it, with the time of their last write.
     owners: Vec<(String, String)>,
 }
 
 // === impl Injectable ===
 
 impl Injectable {
-    /// One of each kind.
+    /// One object of each kind.
     pub(super) fn of_each_kind(name: &str, annotations: &Value) -> Vec<Self> {
         let service = json!({"namespace": NAMESPACE, "name": "hook", "port": 443});
         let configuration = |kind: &str| {
@@ -138,7 +138,7 @@ pub(super) async fn create(client: &Client, injectables: &[Injectable]) -> anyho
     Ok(())
 }
 
-/// Sets annotations; null takes one away.
+/// Sets annotations; null removes one.
 pub(super) async fn annotate(
     client: &Client,
     injectables: &[Injectable],
@@ -151,7 +151,7 @@ pub(super) async fn annotate(
     Ok(())
 }
 
-/// Takes the CA bundle of each away.
+/// Removes the CA bundles.
 pub(super) async fn empty(client: &Client, injectables: &[Injectable]) -> anyhow::Result<()> {
     for injectable in injectables {
         let patch = json!([{"op": "remove", "path": injectable.bundle}]);
@@ -160,7 +160,7 @@ pub(super) async fn empty(client: &Client, injectables: &[Injectable]) -> anyhow
     Ok(())
 }
 
-/// Waits until each of them carries exactly these certificates, and nobody but `manager` owns that.
+/// Waits until each object has exactly these certificates, owned only by `manager`.
 pub(super) async fn carry(
     client: &Client,
     injectables: &[Injectable],
@@ -180,7 +180,7 @@ pub(super) async fn carry(
     Ok(())
 }
 
-/// Sees to it that each of them carries exactly these certificates, whoever owns that.
+/// Checks that each object has exactly these certificates.
 pub(super) async fn trust(
     client: &Client,
     injectables: &[Injectable],
@@ -197,7 +197,7 @@ pub(super) async fn trust(
     Ok(())
 }
 
-/// Sees to it that nobody writes a CA bundle of theirs for so long.
+/// Checks that no CA bundle is written during this time.
 pub(super) async fn stay(
     client: &Client,
     injectables: &[Injectable],

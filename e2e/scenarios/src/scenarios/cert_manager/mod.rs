@@ -1,4 +1,4 @@
-//! cert-manager's own cainjector beside Windlass, on the same objects: one of them writes each.
+//! cert-manager's cainjector and Windlass on the same objects: each object has one writer.
 
 mod annotations;
 mod injectable;

@@ -1,4 +1,4 @@
-//! Windlass answers the annotations of cert-manager, which comes and goes.
+//! Windlass answers the annotations of cert-manager, which stops and starts.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use windlass_object::{
 use super::{
     super::{foreign_issuer::ForeignIssuer, injection},
     injectable::{Injectable, carry, create, stay, trust},
-    steps::{HOOK, ISSUER, certificates_of, expire, failing, publish, told, trust_bundle, writes},
+    steps::{HOOK, ISSUER, certificates_of, expire, failing, has_event, publish, trust_bundle, writes},
 };
 use crate::{
     cainjector::{self, Cainjector},
     test_cluster::TestCluster,
 };
 
-/// For how long nobody may write.
+/// How long nothing may be written.
 const QUIET: Duration = Duration::from_secs(4);
 
-/// What is said of targets that are left to it.
+/// The message about targets that are left to cert-manager.
 const AT_WORK: &str = "cert-manager is at work";
 
 pub(in super::super) async fn windlass_answers_for_cert_manager_only_while_that_is_gone(
@@ -49,7 +49,7 @@ pub(in super::super) async fn windlass_answers_for_cert_manager_only_while_that_
     carry(client, &theirs, &united, cainjector::MANAGER).await?;
 
     let _operator = operator.start()?;
-    told(client, &theirs, AT_WORK).await?;
+    has_event(client, &theirs, AT_WORK).await?;
     stay(client, &theirs, QUIET).await?;
     anyhow::ensure!(writes(&proxy, &theirs) == 0, "{:?}", proxy.log());
 
@@ -61,7 +61,7 @@ pub(in super::super) async fn windlass_answers_for_cert_manager_only_while_that_
     carry(client, &theirs, &handed_over, INJECT).await?;
     anyhow::ensure!(writes(&proxy, &theirs) == theirs.len(), "{:?}", proxy.log());
 
-    // One without a Lease shows by what it takes back that it is there.
+    // A cert-manager without a Lease is detected because it reverts changes.
     let both = Injectable::of_each_kind(
         "both",
         &json!({INJECT_CA_FROM: HOOK, CERT_MANAGER_SECRET: ISSUER}),
@@ -79,6 +79,6 @@ pub(in super::super) async fn windlass_answers_for_cert_manager_only_while_that_
         "two writers: {:?}",
         proxy.log()
     );
-    // Where both want the same, nobody takes anything back.
+    // If both want the same value, neither reverts the other.
     trust(client, &theirs, &handed_over).await
 }

@@ -1,4 +1,4 @@
-//! What is written and waited for in these scenarios.
+//! Steps and waits of these scenarios.
 
 use std::collections::BTreeSet;
 
@@ -27,14 +27,14 @@ use crate::{
     steps::{PATIENCE, check, get, list, serving_certificates, succeed, until},
 };
 
-/// The Secret and the Certificate that cert-manager is asked for, and what Windlass is asked for.
+/// The Secret and Certificate of cert-manager, and the source of Windlass.
 pub(super) const ISSUER: &str = "by-hand/issuer";
 pub(super) const HOOK: &str = "by-hand/hook";
 
-/// What who asks both is told.
+/// The message for objects with both annotations.
 pub(super) const REMOVE: &str = "remove the annotation cert-manager.io/inject-ca-from-secret";
 
-/// Writes the Secret that cert-manager takes the CA from.
+/// Writes the Secret with cert-manager's CA.
 pub(super) async fn publish(client: &Client, method: &str, issuer: &ForeignIssuer) -> anyhow::Result<()> {
     let secrets = format!("/api/v1/namespaces/{NAMESPACE}/secrets");
     let path = match method {
@@ -57,7 +57,7 @@ pub(super) fn certificates_of(issuers: &[&ForeignIssuer]) -> BTreeSet<String> {
     certificates(pem(issuers).as_bytes())
 }
 
-/// What Windlass publishes for the Service.
+/// The trust bundle that Windlass publishes for the Service.
 pub(super) async fn trust_bundle(client: &Client) -> anyhow::Result<BTreeSet<String>> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/hook-cert");
     let secret = get(client, &path).await?.context("no Secret")?;
@@ -71,7 +71,7 @@ pub(super) async fn published(client: &Client) -> anyhow::Result<BTreeSet<String
     Ok(certificates(text(&config_map, "/data/ca.crt").as_bytes()))
 }
 
-/// How often the operator wrote one of them.
+/// The number of the operator's writes to these objects.
 pub(super) fn writes(proxy: &Proxy, injectables: &[Injectable]) -> usize {
     let log = proxy.log();
     let is_theirs = |line: &&String| {
@@ -82,7 +82,7 @@ pub(super) fn writes(proxy: &Proxy, injectables: &[Injectable]) -> usize {
     log.iter().filter(is_theirs).count()
 }
 
-/// Waits until the ServingCertificate says so of exactly these.
+/// Waits until the ServingCertificate reports exactly these objects.
 pub(super) async fn failing(client: &Client, injectables: &[Injectable], what: &str) -> anyhow::Result<()> {
     let path = format!("{}/hook", serving_certificates(NAMESPACE));
     until(
@@ -104,8 +104,8 @@ pub(super) async fn failing(client: &Client, injectables: &[Injectable], what: &
     .await
 }
 
-/// Waits until an event of each of them says so.
-pub(super) async fn told(client: &Client, injectables: &[Injectable], what: &str) -> anyhow::Result<()> {
+/// Waits until an event on each object has this message.
+pub(super) async fn has_event(client: &Client, injectables: &[Injectable], what: &str) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events";
     until(&format!("events say: {what}"), PATIENCE, async || {
         let events = list(client, path).await?;
@@ -121,7 +121,7 @@ pub(super) async fn told(client: &Client, injectables: &[Injectable], what: &str
     .await
 }
 
-/// Lets the Lease run out at once.
+/// Lets the Lease expire immediately.
 pub(super) async fn expire(client: &Client) -> anyhow::Result<()> {
     let past = Timestamp::now() - SignedDuration::from_mins(10);
     let patch = json!({"spec": {"renewTime": format!("{past:.6}")}});

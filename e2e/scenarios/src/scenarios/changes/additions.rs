@@ -1,4 +1,4 @@
-//! What an admin has added to a webhook outlives an upgrade.
+//! An upgrade keeps what an admin has added to a webhook.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The webhook is exempted from a namespace; then its Deployment is renamed, and so who is called and trusted.
+/// The admin exempts a namespace; then the Deployment is renamed, and with it the called Service and its CA.
 pub(in super::super) async fn what_an_admin_added_to_a_webhook_outlives_a_rename(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {

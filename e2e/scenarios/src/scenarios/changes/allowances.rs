@@ -1,5 +1,5 @@
-//! Whether the pods that API servers call are allowed what their release needs, at every moment. Nothing here enforces
-//! NetworkPolicies, and the sample operator asks the API server for nothing: so both are looked at.
+//! Checks that the called pods have the rights of their release at every moment. No component enforces
+//! NetworkPolicies here, and the sample operator sends no requests, so the checks read both.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{request::text, sample, steps, test_cluster::TestCluster};
 
-/// How often they are looked at.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_millis(100);
 
 const PODS: &str = "/api/v1/namespaces/sample-system/pods";
@@ -19,31 +19,31 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 const BINDING: &str =
     "/apis/rbac.authorization.k8s.io/v1/namespaces/sample-system/rolebindings/sample-operator-reader";
 
-/// Looks again and again.
+/// Checks repeatedly.
 pub(super) struct Allowances {
     stop: CancellationToken,
     task: JoinHandle<anyhow::Result<AllowanceReport>>,
 }
 
-/// What was seen.
+/// The result of the checks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AllowanceReport {
     pub(super) looks: usize,
-    /// What a pod lacked that was called before and after.
+    /// What a pod lacked although it was called before and after.
     pub(super) lacking: Vec<String>,
 }
 
 // === impl Allowances ===
 
 impl Allowances {
-    /// Begins to look, at a bundle that is installed.
+    /// Starts the checks for an installed bundle.
     pub(super) fn start(cluster: &TestCluster) -> Self {
         let stop = CancellationToken::new();
         let task = tokio::spawn(look(cluster.client.clone(), stop.clone()));
         Self { stop, task }
     }
 
-    /// Ends it.
+    /// Stops the checks.
     pub(super) async fn finish(self) -> anyhow::Result<AllowanceReport> {
         self.stop.cancel();
         self.task.await?
@@ -77,7 +77,7 @@ async fn look(client: Client, stop: CancellationToken) -> anyhow::Result<Allowan
     Ok(seen)
 }
 
-/// The pods behind the Service that the conversion names, by name.
+/// The pods behind the Service of the conversion, by name.
 async fn called(client: &Client) -> anyhow::Result<BTreeMap<String, Value>> {
     let crd = steps::get(client, sample::DEFINITION).await?.unwrap_or_default();
     let service = text(&crd, "/spec/conversion/webhook/clientConfig/service/name");

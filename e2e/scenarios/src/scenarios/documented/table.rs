@@ -163,7 +163,7 @@ pub(super) const ELSEWHERE: [TypedElsewhere; 15] = [
     },
     TypedElsewhere {
         line: "windlass policy disarm",
-        file: "e2e/scenarios/src/scenarios/policy_disarm_hook.rs",
+        file: "e2e/scenarios/src/scenarios/policies_disarming.rs",
         mark: "\"disarm\"",
     },
     TypedElsewhere {

@@ -191,7 +191,7 @@ async fn bring_to(cluster: &TestCluster, stage: Stage) -> anyhow::Result<()> {
         let patch = json!({"spec": {"certificates": {"caDuration": "8000h"}}});
         succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
     } else {
-        sample::ask_for_rotation(cluster, "ca").await?;
+        sample::request_rotation(cluster, "ca").await?;
     }
     if stage != Stage::Signing {
         return Ok(());

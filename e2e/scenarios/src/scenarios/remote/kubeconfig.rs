@@ -8,7 +8,7 @@ use super::{
     second_cluster::{ACCOUNT, SECRET, Second, is_told, says, secret, secrets, told_operator},
 };
 use crate::{
-    steps::{PATIENCE, ask_for_rotation, check, get, serving_certificates, succeed, until},
+    steps::{PATIENCE, check, get, request_rotation, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -65,7 +65,7 @@ pub(in crate::scenarios) async fn a_kubeconfig_that_cannot_be_used_is_named_and_
     succeed(client, "PUT", &path_of_secret, Some(&other)).await?;
     let binding = format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{ACCOUNT}");
     succeed(&second.client, "DELETE", &binding, None).await?;
-    ask_for_rotation(client, injection::NAMESPACE, "hook", "ca:compromised").await?;
+    request_rotation(client, injection::NAMESPACE, "hook", "ca:compromised").await?;
     second.carries_other(client, &serving, &first).await?;
     Ok(())
 }

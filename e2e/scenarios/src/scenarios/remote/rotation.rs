@@ -78,7 +78,7 @@ async fn ask_in_vain(cluster: &TestCluster) -> anyhow::Result<()> {
         anyhow::Ok(text(&secret, "/data/tls.crt").to_owned())
     };
     let before = leaf().await?;
-    sample::ask_for_rotation(cluster, "ca").await?;
+    sample::request_rotation(cluster, "ca").await?;
     tokio::time::sleep(HELD).await;
     anyhow::ensure!(leaf().await? == before, "the rotation did not wait");
     Ok(())
@@ -141,7 +141,7 @@ async fn rotate_while_it_cannot_be_written(cluster: &TestCluster, second: &Secon
     let before = generation(client).await?;
     let reading = role(&["get", "list", "watch"]);
     succeed(&second.client, "PUT", &path, Some(&reading)).await?;
-    sample::ask_for_rotation(cluster, "ca").await?;
+    sample::request_rotation(cluster, "ca").await?;
     until("another CA signs", PATIENCE, async || {
         Ok(check(generation(client).await? != before, || {
             "the same signs".to_owned()

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     operator,
     request::text,
-    steps::{PATIENCE, VALIDATING, ask_for_rotation, check, get, serving_certificates, succeed, until},
+    steps::{PATIENCE, VALIDATING, check, get, request_rotation, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -45,7 +45,7 @@ pub(in crate::scenarios) async fn targets_of_a_second_cluster_are_cared_for_as_t
         succeed(&second.client, "PATCH", &hooks, Some(&drift)).await?;
         second.carries(client, &serving).await?;
     }
-    ask_for_rotation(client, injection::NAMESPACE, "hook", "ca:compromised").await?;
+    request_rotation(client, injection::NAMESPACE, "hook", "ca:compromised").await?;
     second.carries_other(client, &serving, &first).await?;
 
     let standby = operator.replica("other").start()?;
