@@ -7,7 +7,7 @@ pub fn fields<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Va
     if !value.is_object() {
         *value = Value::Object(Map::new());
     }
-    // Never taken: it is an object by now.
+    // Never taken: the value was made an object above.
     let Value::Object(object) = value else {
         unreachable!("it was made an object")
     };
