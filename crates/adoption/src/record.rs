@@ -136,8 +136,9 @@ impl AdoptionRecord {
     /// Returns the Services of the install that its own objects call.
     pub fn called_services(&self) -> impl Iterator<Item = &RecordedObject> {
         self.services().filter(move |service| {
-            self.callers()
-                .any(move |caller| called_services(&caller.object).contains(&namespaced_name(&service.object)))
+            self.callers().any(move |caller| {
+                called_services(&caller.object).contains(&namespaced_name(&service.object))
+            })
         })
     }
 
@@ -169,7 +170,8 @@ impl AdoptionRecord {
         let taken = self.called_services().filter(is_taken);
         taken.flat_map(move |service| {
             let calls = move |caller: &&RecordedObject| {
-                !caller.is_adopted() && called_services(&caller.object).contains(&namespaced_name(&service.object))
+                !caller.is_adopted()
+                    && called_services(&caller.object).contains(&namespaced_name(&service.object))
             };
             self.callers().filter(calls).map(move |caller| (caller, service))
         })

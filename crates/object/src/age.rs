@@ -9,7 +9,11 @@ pub fn age(moment: Timestamp, now: Timestamp) -> String {
 
 /// Returns `moment` and the time left until then.
 pub fn until(moment: Timestamp, now: Timestamp) -> String {
-    format!("{} ({})", moment.strftime("%Y-%m-%d %H:%MZ"), time_left(moment, now))
+    format!(
+        "{} ({})",
+        moment.strftime("%Y-%m-%d %H:%MZ"),
+        time_left(moment, now)
+    )
 }
 
 /// Returns the time until `moment`, or since then, such as `2d ago`.

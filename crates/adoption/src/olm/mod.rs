@@ -211,7 +211,10 @@ fn steps_after_deletion(csv: &Value, objects: &[Value]) -> OlmState {
             ));
         }
     }
-    let handed_over: Vec<_> = objects.iter().filter_map(|live| hand_over_secret(csv, live)).collect();
+    let handed_over: Vec<_> = objects
+        .iter()
+        .filter_map(|live| hand_over_secret(csv, live))
+        .collect();
     match handed_over.is_empty() {
         true => OlmState::Released,
         false => OlmState::Due(handed_over),
