@@ -69,6 +69,7 @@ pub struct OperatorProcess {
     pub program: PathBuf,
     /// The first argument, which selects the operator: see [`crate::programs`].
     pub subcommand: &'static str,
+    /// The operator's kubeconfig.
     pub kubeconfig: PathBuf,
     /// The value of `--bundle-dir`.
     pub bundle_dir: PathBuf,

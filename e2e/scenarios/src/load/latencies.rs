@@ -15,6 +15,7 @@ pub struct Latencies {
 // === impl Latencies ===
 
 impl Latencies {
+    /// Counts one latency.
     pub fn record(&mut self, latency: Duration) {
         let bucket = bucket(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
         if self.counts.len() <= bucket {
