@@ -166,7 +166,7 @@ async fn credentials_are_those_of_docker_login_and_stay_secret() {
     let helped = helped.to_str().unwrap();
     let refused = bench.fail(&["push", &bundle, &image, "--authfile", helped]).await;
     assert!(
-        refused.contains("; docker-credential-pass is not run: "),
+        refused.contains("; credential helper docker-credential-pass is not supported: "),
         "{refused}"
     );
     let auths =

@@ -219,10 +219,10 @@ mod tests {
         let mut broken = overriding("a", &[json!({"cue": "{"})]);
         assert!(admit(&broken, None, &engines()).is_err());
         assert_eq!(admit(&broken, Some(&broken.clone()), &engines()), Ok(()));
-        let mended = overriding("a", &[json!({"plaintext": [{"op": "remove", "path": "/a"}]})]);
-        assert!(admit(&broken, Some(&mended), &engines()).is_err());
-        assert_eq!(admit(&mended, Some(&broken), &engines()), Ok(()));
+        let repaired = overriding("a", &[json!({"plaintext": [{"op": "remove", "path": "/a"}]})]);
+        assert!(admit(&broken, Some(&repaired), &engines()).is_err());
+        assert_eq!(admit(&repaired, Some(&broken), &engines()), Ok(()));
         broken["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-        assert_eq!(admit(&broken, Some(&mended), &engines()), Ok(()));
+        assert_eq!(admit(&broken, Some(&repaired), &engines()), Ok(()));
     }
 }

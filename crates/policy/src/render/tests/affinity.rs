@@ -46,7 +46,7 @@ fn template(operation: &str, affinity: &Value) -> Value {
 }
 
 /// The affinity of a pod after an override.
-fn becomes(operation: &str, wanted: &Value, before: &Value) -> Value {
+fn result_of(operation: &str, wanted: &Value, before: &Value) -> Value {
     overridden(&template(operation, wanted), &pod(&json!({"affinity": before})))["spec"]["affinity"].clone()
 }
 
@@ -62,7 +62,7 @@ fn row_missing_affinity_is_created() {
                 json!({ sort: {} }),
                 json!({ sort: { level: null } }),
             ] {
-                assert_eq!(becomes(operation, &wanted, &before), wanted, "{before}");
+                assert_eq!(result_of(operation, &wanted, &before), wanted, "{before}");
             }
             let without = overridden(&template(operation, &wanted), &pod(&json!({})));
             assert_eq!(without["spec"]["affinity"], wanted);
@@ -94,9 +94,9 @@ fn d09_required_and_preferred_are_replaced_and_removed_together() {
     before["podAffinity"] = json!({});
     let mut after = wanted.clone();
     after["podAffinity"] = json!({});
-    assert_eq!(becomes("replace", &wanted, &before), after);
+    assert_eq!(result_of("replace", &wanted, &before), after);
     assert_eq!(
-        becomes("remove", &wanted, &before),
+        result_of("remove", &wanted, &before),
         json!({"nodeAffinity": {}, "podAffinity": {}})
     );
 }
@@ -108,13 +108,13 @@ fn d10_d11_d12_several_terms_are_added_to_each_list() {
         let mut old = a.clone();
         old["matchFields"] = json!([]);
         assert_eq!(
-            becomes("add", &wanted, &affinity(sort, level, &[&old])),
+            result_of("add", &wanted, &affinity(sort, level, &[&old])),
             affinity(sort, level, &[&old, &a, &b]),
             "{sort} {level}"
         );
         // An update must not add them again.
         let there = affinity(sort, level, &[&b, &old, &a]);
-        assert_eq!(becomes("add", &wanted, &there), there);
+        assert_eq!(result_of("add", &wanted, &there), there);
     }
 }
 
@@ -127,13 +127,13 @@ fn row_replace_and_remove_change_only_the_given_list() {
         let mut replaced = affinity(sort, level, &[&b]);
         replaced[sort][other] = json!(["stays"]);
         let wanted = affinity(sort, level, &[&b]);
-        assert_eq!(becomes("replace", &wanted, &before), replaced);
+        assert_eq!(result_of("replace", &wanted, &before), replaced);
         assert_eq!(
-            becomes("remove", &wanted, &before),
+            result_of("remove", &wanted, &before),
             json!({ sort: { other: ["stays"] } })
         );
         for nothing in [json!(null), json!({}), json!({ sort: null })] {
-            assert_eq!(becomes("remove", &wanted, &nothing), nothing);
+            assert_eq!(result_of("remove", &wanted, &nothing), nothing);
         }
     }
 }

@@ -17,7 +17,7 @@ fn annotated(annotations: &Value) -> Value {
 }
 
 /// The annotations after an override.
-fn becomes(operation: &str, more: &Value, annotations: &Value) -> Value {
+fn result_of(operation: &str, more: &Value, annotations: &Value) -> Value {
     overridden(&template(operation, more), &annotated(annotations))["metadata"]["annotations"].clone()
 }
 
@@ -33,7 +33,7 @@ fn row_missing_annotations_are_created() {
             (json!({}), json!({"owner": "x"})),
             (json!({"owner": "old", "b": "c"}), json!({"owner": "x", "b": "c"})),
         ] {
-            assert_eq!(becomes(operation, &entry, &before), after);
+            assert_eq!(result_of(operation, &entry, &before), after);
         }
     }
 }
@@ -52,11 +52,11 @@ fn row_labels_are_overridden_like_annotations() {
 fn row_a_map_writes_an_entry_for_each_key() {
     let map = json!({"value": {"stringMap": {"a": "1", "b": "2"}}});
     assert_eq!(
-        becomes("add", &map, &json!({"b": "0", "c": "3"})),
+        result_of("add", &map, &json!({"b": "0", "c": "3"})),
         json!({"b": "2", "c": "3", "a": "1"})
     );
     assert_eq!(
-        becomes("remove", &map, &json!({"b": "0", "c": "3"})),
+        result_of("remove", &map, &json!({"b": "0", "c": "3"})),
         json!({"c": "3"})
     );
 }
@@ -65,11 +65,11 @@ fn row_a_map_writes_an_entry_for_each_key() {
 fn row_removing_a_missing_entry_is_allowed() {
     let entry = json!({"path": "owner"});
     assert_eq!(
-        becomes("remove", &entry, &json!({"owner": "x", "b": "c"})),
+        result_of("remove", &entry, &json!({"owner": "x", "b": "c"})),
         json!({"b": "c"})
     );
     for annotations in [json!(null), json!({}), json!({"b": "c"})] {
-        assert_eq!(becomes("remove", &entry, &annotations), annotations);
+        assert_eq!(result_of("remove", &entry, &annotations), annotations);
     }
 }
 
@@ -84,7 +84,7 @@ fn row_every_value_becomes_text() {
         (json!({"integer": 9_007_199_254_740_993_i64}), "9007199254740993"),
     ] {
         let entry = json!({"path": "a", "value": value});
-        assert_eq!(becomes("add", &entry, &json!({})), json!({"a": text}), "{value}");
+        assert_eq!(result_of("add", &entry, &json!({})), json!({"a": text}), "{value}");
     }
 }
 
@@ -117,17 +117,17 @@ fn d16_keys_with_slashes_and_tildes_are_preserved() {
     for path in ["a.io/b", "/a.io/b", "/a.io~1b", "a.io~1b"] {
         let entry = json!({"path": path, "value": {"string": "x"}});
         assert_eq!(
-            becomes("replace", &entry, &before),
+            result_of("replace", &entry, &before),
             json!({"a.io/b": "x", "a.io.b": "1"})
         );
         assert_eq!(
-            becomes("remove", &json!({"path": path}), &before),
+            result_of("remove", &json!({"path": path}), &before),
             json!({"a.io.b": "1"})
         );
     }
     let map = json!({"value": {"stringMap": {"a.io/b": "x"}}});
     assert_eq!(
-        becomes("add", &map, &before),
+        result_of("add", &map, &before),
         json!({"a.io/b": "x", "a.io.b": "1"})
     );
 }
@@ -145,6 +145,6 @@ fn d17_values_cannot_inject_code() {
         "'''",
     ] {
         let entry = json!({"path": "a", "value": {"string": text}});
-        assert_eq!(becomes("add", &entry, &json!({})), json!({"a": text}), "{text:?}");
+        assert_eq!(result_of("add", &entry, &json!({})), json!({"a": text}), "{text:?}");
     }
 }

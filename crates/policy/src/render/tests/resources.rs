@@ -9,7 +9,7 @@ fn template(operation: &str, resources: &Value, containers: &[&str]) -> Value {
 }
 
 /// The resources of the first container after an override.
-fn becomes(operation: &str, resources: &Value, before: &Value) -> Value {
+fn result_of(operation: &str, resources: &Value, before: &Value) -> Value {
     let pod = pod(&json!({"containers": [{"name": "app", "resources": before}]}));
     overridden(&template(operation, resources, &[]), &pod)["spec"]["containers"][0]["resources"].clone()
 }
@@ -24,13 +24,13 @@ fn row_missing_resources_are_created() {
             json!({"limits": null}),
             json!({"limits": {}, "requests": {"cpu": "9"}}),
         ] {
-            assert_eq!(becomes(operation, &wanted, &before), wanted, "{before}");
+            assert_eq!(result_of(operation, &wanted, &before), wanted, "{before}");
         }
         let without = overridden(&template(operation, &wanted, &[]), &pod(&json!({})));
         assert_eq!(without["spec"]["containers"][0]["resources"], wanted);
         let others = json!({"limits": {"memory": "3Gi", "cpu": "1"}, "claims": [{"name": "a"}]});
         assert_eq!(
-            becomes(operation, &json!({"limits": {"cpu": "2"}}), &others),
+            result_of(operation, &json!({"limits": {"cpu": "2"}}), &others),
             json!({"limits": {"memory": "3Gi", "cpu": "2"}, "claims": [{"name": "a"}]})
         );
     }
@@ -41,11 +41,11 @@ fn row_resources_are_removed_by_name() {
     let named = json!({"limits": {"cpu": "0", "nvidia.com/gpu": 0}});
     let before = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}});
     assert_eq!(
-        becomes("remove", &named, &before),
+        result_of("remove", &named, &before),
         json!({"limits": {"memory": "1Gi"}, "requests": {"cpu": "1"}})
     );
     for before in [json!(null), json!({}), json!({"limits": null})] {
-        assert_eq!(becomes("remove", &named, &before), before);
+        assert_eq!(result_of("remove", &named, &before), before);
     }
 }
 
@@ -103,10 +103,10 @@ fn d14_containers_and_init_containers_are_selected_by_name() {
 #[test]
 fn d15_amounts_are_not_reformatted() {
     for amount in ["500m", "1.5", "1e3", "0.1Gi", "1"] {
-        let after = becomes("add", &json!({"limits": {"cpu": amount}}), &json!({}));
+        let after = result_of("add", &json!({"limits": {"cpu": amount}}), &json!({}));
         assert_eq!(after, json!({"limits": {"cpu": amount}}));
     }
-    let after = becomes(
+    let after = result_of(
         "add",
         &json!({"limits": {"nvidia.com/gpu": 2}}),
         &json!({"limits": {"cpu": "1"}}),

@@ -9,7 +9,7 @@ fn template(operation: &str, tolerations: &Value) -> Value {
 }
 
 /// The tolerations of a pod after an override.
-fn becomes(operation: &str, tolerations: &Value, before: &Value) -> Value {
+fn result_of(operation: &str, tolerations: &Value, before: &Value) -> Value {
     let pod = pod(&json!({"tolerations": before}));
     overridden(&template(operation, tolerations), &pod)["spec"]["tolerations"].clone()
 }
@@ -19,7 +19,7 @@ fn row_missing_tolerations_are_created() {
     let wanted = json!([{"key": "spot", "operator": "Exists"}]);
     for operation in ["add", "replace"] {
         for before in [json!(null), json!([])] {
-            assert_eq!(becomes(operation, &wanted, &before), wanted);
+            assert_eq!(result_of(operation, &wanted, &before), wanted);
         }
         let without = overridden(&template(operation, &wanted), &pod(&json!({})));
         assert_eq!(without["spec"]["tolerations"], wanted);
@@ -36,7 +36,7 @@ fn row_replace_replaces_tolerations_with_the_same_key_value_and_effect() {
         {"operator": "Exists"},
     ]);
     assert_eq!(
-        becomes("replace", &wanted, &before),
+        result_of("replace", &wanted, &before),
         json!([
             {"key": "spot", "operator": "Exists", "effect": "NoSchedule"},
             {"operator": "Exists"},
@@ -46,7 +46,7 @@ fn row_replace_replaces_tolerations_with_the_same_key_value_and_effect() {
     let of_value = json!([{"key": "spot", "value": "a", "effect": "NoSchedule"}]);
     let others = json!([{"key": "spot", "value": "b", "effect": "NoSchedule"}, {"key": "gpu", "value": "a"}]);
     assert_eq!(
-        becomes("replace", &of_value, &others),
+        result_of("replace", &of_value, &others),
         json!([
             {"key": "spot", "value": "b", "effect": "NoSchedule"},
             {"key": "gpu", "value": "a"},
@@ -82,7 +82,7 @@ fn d06_several_tolerations_are_added_at_once() {
         {"key": "spot", "operator": "Exists"},
     ]);
     assert_eq!(
-        becomes("add", &wanted, &json!([{"operator": "Exists"}])),
+        result_of("add", &wanted, &json!([{"operator": "Exists"}])),
         json!([
             {"operator": "Exists"},
             {"key": "spot", "operator": "Exists"},
@@ -92,7 +92,7 @@ fn d06_several_tolerations_are_added_at_once() {
     // An update must not add them again.
     let there =
         json!([{"key": "gpu", "value": "x", "effect": "NoSchedule"}, {"key": "spot", "operator": "Exists"}]);
-    assert_eq!(becomes("add", &wanted, &there), there);
+    assert_eq!(result_of("add", &wanted, &there), there);
 }
 
 #[test]
@@ -118,11 +118,11 @@ fn d08_several_tolerations_are_removed_and_no_others() {
         {"key": "a", "value": "b"},
     ]);
     assert_eq!(
-        becomes("remove", &json!([{"key": "spot", "operator": "Exists"}]), &before),
+        result_of("remove", &json!([{"key": "spot", "operator": "Exists"}]), &before),
         json!([{"key": "gpu", "operator": "Exists"}, {"operator": "Exists"}, {"key": "a", "value": "b"}])
     );
     assert_eq!(
-        becomes(
+        result_of(
             "remove",
             &json!([{"key": "a", "value": "b"}, {"key": "spot", "value": "a"}, {"key": "gpu", "value": "x"}]),
             &before
@@ -130,5 +130,5 @@ fn d08_several_tolerations_are_removed_and_no_others() {
         json!([{"key": "gpu", "operator": "Exists"}, {"key": "spot", "operator": "Exists"}, {"operator": "Exists"}])
     );
     let of_all = json!([{"operator": "Exists"}]);
-    assert_eq!(becomes("remove", &of_all, &before).as_array().unwrap().len(), 4);
+    assert_eq!(result_of("remove", &of_all, &before).as_array().unwrap().len(), 4);
 }
