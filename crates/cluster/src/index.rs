@@ -224,7 +224,8 @@ impl Index {
         }
     }
 
-    /// Marks the state of a watch as outdated until it is listed again.
+    /// Marks the state of a watch as outdated until it is listed again: after each error of a watch in the
+    /// remote cluster, and after a reconnection.
     pub(crate) fn mark_outdated(&self, watch: &Watch) {
         self.edit(watch, |shelf| shelf.is_complete = false);
         self.progress.send_replace(());

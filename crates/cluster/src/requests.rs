@@ -91,7 +91,7 @@ impl Cluster {
         self.remote.as_ref()
     }
 
-    /// Returns the client for `subject`.
+    /// Returns the client for the cluster of `subject`.
     fn client_for(
         &self,
         operation: &'static str,

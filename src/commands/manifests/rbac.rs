@@ -300,6 +300,7 @@ fn certificates_rules() -> Vec<Value> {
     rules
 }
 
+/// Returns everything that the operator may do when it runs all controllers.
 fn rules() -> Vec<Value> {
     let (mut rules, bundled) = (own_rules(), bundled_rules());
     let is_covered = |target: &&TargetKind| covers(&rules, target) || covers(&bundled, target);

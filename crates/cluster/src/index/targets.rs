@@ -33,7 +33,7 @@ impl Index {
         self.edit_target_kinds(|known| known.with_running_injectors(injectors))
     }
 
-    /// Returns the kinds of targets.
+    /// Returns the kinds of targets: the built-in ones and those that InjectionTargets add.
     pub fn target_kinds(&self) -> Arc<TargetKinds> {
         self.target_kinds.borrow().clone()
     }

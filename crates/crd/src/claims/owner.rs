@@ -34,7 +34,8 @@ pub enum Owner {
 // === impl Owner ===
 
 impl Owner {
-    /// Reads the marks of `object`. Those of existing BundleDeployments have precedence.
+    /// Determines the owner of `object`: by the uid that [`AppliedAs`] records, else by its label, if
+    /// installs wrote it and it is not a copy. Without a label, other installers have precedence.
     pub fn from_object(object: &Value, living: &ExistingDeployments) -> Self {
         let mark = AppliedAs::from_object(object);
         let is_copy = mark.as_ref().is_some_and(|mark| !mark.names(object));

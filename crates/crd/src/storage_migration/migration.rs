@@ -67,8 +67,9 @@ pub enum MigrationStep {
     Rewrite,
 }
 
-/// Returns the next step for the CRD `live` with the progress `known`. `settle` is how long objects may still
-/// be written in the previous version: until all API servers observe the change and finish earlier requests.
+/// Returns the next step for the CRD `live` with the progress `known`: objects that may be stored in several
+/// versions are rewritten. `settle` is how long objects may still be written in the previous version: until
+/// all API servers observe the change and finish earlier requests.
 ///
 /// `desired` is the required converter, as [`converter`] identifies it; `None` keeps the present one.
 pub fn next_step(

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::is_served;
 
-/// Tries the objects of one version of a CustomResourceDefinition, one by one.
+/// Tries whether a new CustomResourceDefinition makes stored objects of one version invalid or removes their
+/// fields, one object at a time.
 pub struct Trial {
     version: String,
     old: Side,

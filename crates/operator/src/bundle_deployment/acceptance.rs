@@ -24,7 +24,8 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// What the source holds, if nothing speaks against it.
+    /// Decides whether to install the bundle of the source. All reasons against it are found before the first
+    /// write.
     pub(super) async fn accept(
         &self,
         owner: &FieldOwner,

@@ -54,7 +54,8 @@ impl BundleReconciler {
         report.next.is_some() || callers || conversions || versions || doubtful
     }
 
-    /// Arms everything: from then on, webhooks call whom `armament` says. What is in place already is not written again.
+    /// Arms all conversions and webhooks: from then on the API server calls the Services in `armament`, which
+    /// must be proven. Writes only what differs.
     pub(super) async fn arm(
         &self,
         owner: &FieldOwner,

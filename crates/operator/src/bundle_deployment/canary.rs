@@ -67,7 +67,8 @@ impl Finding {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Returns when every new revision has proven itself in a canary, or none has to; halts at one that has not.
+    /// Proves the webhooks of each new revision in a canary pod before its rollout, if the plan requests that
+    /// and an earlier revision serves. Halts until they are proven.
     pub(super) async fn try_out(
         &self,
         deployment: &BundleDeployment,

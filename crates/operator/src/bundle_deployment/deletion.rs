@@ -81,7 +81,8 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Removes what the plan no longer has, last to first. CRDs that the bundle dropped stay with their objects.
+    /// Deletes the objects that the plan no longer contains, in reverse order. CRDs that the bundle dropped
+    /// stay with their objects.
     pub(super) async fn remove_dropped(
         &self,
         deployment: &BundleDeployment,

@@ -42,8 +42,8 @@ const IMMUTABLE: &str = "this field is immutable: keep its current value in the 
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Halts where the API server would refuse objects of a plan. Only what an install would write is tried, and only
-    /// once while nothing of that changes.
+    /// Rejects a plan if the API server rejects a dry run of its objects. Only objects that differ are sent,
+    /// and a result is reused while they are unchanged.
     pub(super) async fn dry_run(&self, owner: &FieldOwner, loaded: &Loaded) -> Result<(), Halt> {
         let name = &owner.bundle_deployment;
         let (bodies, subject) = self.to_try(owner, loaded).await?;

@@ -40,7 +40,8 @@ const LONGEST: usize = 2048;
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// What comes of the bundle of a catalog that is wanted: the installed one, or one that may follow it.
+    /// Loads the bundle of a catalog to install: the installed one, or the next one on the path to the wanted
+    /// version.
     pub(super) async fn load_next(
         &self,
         deployment: &BundleDeployment,

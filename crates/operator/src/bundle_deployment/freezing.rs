@@ -19,8 +19,8 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Freezes the Deployments whose new pods webhooks are about to call, and waits until that is observed: whoever has changed
-    /// a template until then has ended pods that were ready.
+    /// Pauses the Deployments whose new pods webhooks are about to call, and waits until that is observed.
+    /// Otherwise a change of a template by another client would end ready pods.
     pub(super) async fn freeze(
         &self,
         owner: &FieldOwner,

@@ -70,7 +70,8 @@ impl BundleReconciler {
         walked
     }
 
-    /// Walks the plan of an accepted or installed revision. What is there already costs no write.
+    /// Executes the plan of an accepted or installed revision step by step, and stops at the first step that
+    /// has to wait. Writes only what differs.
     pub(super) async fn keep(
         &self,
         deployment: &BundleDeployment,

@@ -16,7 +16,7 @@ use crate::install::{
     status::{Conditions, InstallOutcome, Milestone},
 };
 
-/// A phase of an install, in the order in which they come.
+/// A phase of an install, in order, as its trace shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InstallPhase {
     /// The namespace, and what a revision before has left.

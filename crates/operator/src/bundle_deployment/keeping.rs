@@ -16,9 +16,9 @@ use crate::install::status::{InstallOutcome, Standing};
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Walks the installed revision while another one is `refused`: what belongs to it is there, and armed, as ever. Where that
-    /// would undo what has begun, what is missing of it is put back beside that. Returns the refusal, to be looked at again
-    /// when either of both wants it.
+    /// Maintains the installed revision, armed as before, while the next one is rejected. If that would undo
+    /// a started rollout, only missing objects are restored. Returns the rejection, with the time of the next
+    /// attempt.
     pub(super) async fn keep_installed(
         &self,
         deployment: &BundleDeployment,

@@ -28,8 +28,9 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Puts back what is missing of the installed revision, or was changed by others, until webhooks call pods of `next`. What
-    /// `next` has changed stays as it is. Trouble with it does not keep `next` from what may end the trouble.
+    /// Restores objects of the installed revision that are missing or that other clients changed, until
+    /// webhooks call pods of `next`. Objects that `next` has changed stay. Errors do not stop `next`, which
+    /// may correct their cause.
     pub(super) async fn keep_beside(
         &self,
         deployment: &BundleDeployment,

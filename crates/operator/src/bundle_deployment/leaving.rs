@@ -31,8 +31,8 @@ const NAMES: Listing = Listing {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Halts while anything would keep the removal from ending. Nothing is taken away before: everything is served and
-    /// called as ever.
+    /// Halts a removal that could not finish, before it deletes or disarms anything: a kind cannot be listed,
+    /// or stored objects need a conversion.
     pub(super) async fn gate_on_leaving(
         &self,
         owner: &FieldOwner,

@@ -78,8 +78,9 @@ impl BundleReconciler {
         Err(Halt::Later(outcome, LAG))
     }
 
-    /// What becomes of an object that was not applied: one of which it is not known what must be kept stays as it is, if it was
-    /// applied before as it is to be, or if who would know comes up by this install. Only that is said of it then.
+    /// Decides what happens to an object that was not applied because the fields to keep are unknown: it
+    /// stays unchanged, with a notice, if it was applied before with this content, or if a webhook interprets
+    /// it that this bundle serves. Any other error halts the install.
     fn leave(&self, object: &Value, owner: &FieldOwner, error: ApplyError) -> Result<(), Halt> {
         let key = ObjectKey::from_object(object).filter(|_| matches!(error, ApplyError::Retention { .. }));
         let seen = key.as_ref().and_then(|key| self.context.index.find(key));

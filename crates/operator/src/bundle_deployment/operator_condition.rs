@@ -20,8 +20,8 @@ pub(super) const DEFINITION: &str = "operatorconditions.operators.coreos.com";
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Refuses to follow an operator that says that it cannot be upgraded now. What has begun goes on, and whoever goes back
-    /// is not asked why.
+    /// Rejects an upgrade while the installed operator reports that it cannot be upgraded. A started upgrade
+    /// continues, and a return to an earlier revision is not checked.
     pub(super) async fn check_upgradeable(
         &self,
         deployment: &BundleDeployment,

@@ -18,8 +18,9 @@ const LONGEST: usize = 512;
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// The plan with the objects of each phase after those that they depend on, as customizations and webhooks say. What Kubernetes'
-    /// own kinds depend on is in earlier phases. Where one fails, an object stays where it is, and the report says so.
+    /// Returns the plan with the objects of each phase in the order of their dependencies, which
+    /// customizations and webhooks report. Kubernetes' own kinds depend only on earlier phases. If a
+    /// dependency cannot be determined, the object keeps its place, and the report has the reason.
     pub(super) async fn in_order<'a>(
         &self,
         deployment: &BundleDeployment,

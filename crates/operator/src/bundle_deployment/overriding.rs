@@ -31,8 +31,8 @@ const EVALUATOR: &str = "the evaluation of a policy failed; report this as a bug
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// What was loaded, as the policies have it that there are now. Where it is not known which there are, or one fails that must
-    /// not, what is installed stays as it was recorded.
+    /// Applies the current override policies to the loaded bundle. If the policies cannot be listed, or one
+    /// of them fails and must not, halts, so that the installed revision stays as recorded.
     pub(super) async fn overridden(
         &self,
         deployment: &BundleDeployment,

@@ -24,7 +24,8 @@ pub(super) fn paused_by(deployment: &Value) -> Option<&str> {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Holds what is paused by the value `why`.
+    /// Reconciles a paused BundleDeployment: restores changed conversions and writes the status, and nothing
+    /// else. `why` is the value of the annotation.
     pub(super) async fn hold(
         &self,
         object: &Value,

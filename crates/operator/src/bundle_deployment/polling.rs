@@ -27,7 +27,8 @@ struct Look {
     is_new: bool,
 }
 
-/// Puts every BundleDeployment into the queue whose directory has changed, for ever.
+/// Requeues every BundleDeployment whose directory has changed, forever; and once more when it has stopped
+/// changing.
 pub(super) async fn poll(context: &Context, queue: &Queue<String>, every: Duration) {
     let Some(root) = context.bundle_directory.clone() else {
         return std::future::pending().await;

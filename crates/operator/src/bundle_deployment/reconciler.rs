@@ -30,7 +30,7 @@ pub(super) struct BundleReconciler {
     pub(super) timing: Delays,
 }
 
-/// How long things may take.
+/// The delays of an install, and the intervals of its checks.
 #[derive(Clone, Copy, Debug)]
 pub struct Delays {
     /// How long disarmed webhooks are still served, until every API server has observed the change.

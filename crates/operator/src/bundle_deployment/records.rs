@@ -82,7 +82,8 @@ impl BundleReconciler {
         Ok(ledger)
     }
 
-    /// Records an accepted revision, before its first object is written. Nothing is written where it is recorded already.
+    /// Records an accepted revision before its first object is written. Writes nothing if it is recorded
+    /// already.
     pub(super) async fn record(
         &self,
         deployment: &BundleDeployment,

@@ -25,7 +25,8 @@ const BREATH: Duration = Duration::from_millis(50);
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Walks the removal as far as it is open. What is claimed stays claimed until the end: nobody else begins before.
+    /// Executes a removal step by step, and stops at the first step that has to wait. Claims are kept until
+    /// the end, so that no other BundleDeployment starts earlier.
     pub(super) async fn remove(
         &self,
         object: &Value,

@@ -19,8 +19,9 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// A Deployment's selector is immutable: it is deleted, and another one takes its place. Pods that webhooks may call go on
-    /// serving, unless those of the next one could not come up beside them.
+    /// Deletes a Deployment whose selector changes, so that it is created again: the selector is immutable.
+    /// Pods that webhooks may call are orphaned and keep serving, unless the new pods cannot run together
+    /// with them.
     pub(super) async fn gate_on_selector(
         &self,
         plan: &Plan,

@@ -24,8 +24,8 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Puts back conversions of the installed revision that are armed and that somebody took away or pointed elsewhere, and the
-    /// marks of CRDs that somebody replaced by ones without.
+    /// Restores armed conversions of the installed revision that another client removed or redirected, and
+    /// the labels of CRDs that another client replaced.
     pub(super) async fn restore_conversions(
         &self,
         deployment: &BundleDeployment,

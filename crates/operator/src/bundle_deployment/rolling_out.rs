@@ -27,9 +27,10 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Applies the Deployments. One whose old pods may be called (`called_elsewhere`), or were until a moment ago, is held. Those
-    /// that serve nothing change when only pods of the plan are called (not `in_transition`): until then, webhooks may call
-    /// their pods, and what these read stays as it was.
+    /// Applies the Deployments, and decides whether the old pods of each may end: a Deployment is held while
+    /// its old pods may be called (`called_elsewhere`), or were until recently. Deployments that serve no
+    /// webhooks wait until only pods of the plan are called (not `in_transition`), because webhooks may call
+    /// their pods.
     pub(super) async fn roll_out(
         &self,
         owner: &FieldOwner,

@@ -17,7 +17,8 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Which of its two Services the webhooks of each Deployment are to call.
+    /// Determines which of the two Services of each Deployment the webhooks are to call, by what is called
+    /// and selected now ([`Color::choose`]).
     pub(super) fn traffic(&self, owner: &FieldOwner, plan: &Plan) -> Result<Traffic, Halt> {
         let called = self.called_services(owner, plan);
         let mut colors = BTreeMap::new();

@@ -29,8 +29,8 @@ use crate::{
     policies::POLICY_KINDS,
 };
 
-/// The kinds that an install can bring along; what is removed is looked for among them: those that bundles may bring,
-/// what is rendered from the ClusterServiceVersion, and canaries.
+/// The kinds that an install may contain, in which a removal searches: those that bundles may contain, those
+/// rendered from the ClusterServiceVersion, and canaries.
 pub(super) static OWNED_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let installed = BundledKind::installable().map(|kind| Kind::new(kind.api_version, kind.kind));
     let rendered = [kinds::DEPLOYMENT, kinds::POD, kinds::SERVING_CERTIFICATE];

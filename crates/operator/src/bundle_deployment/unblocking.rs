@@ -22,8 +22,8 @@ const FAILED: &str = "failed calling webhook \"";
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// What to do about an error that kept an install from going on. Where a webhook of the BundleDeployment itself is the cause,
-    /// and its Service has no ready endpoint, that is disarmed; it is armed again as after any install.
+    /// Disarms a webhook of the BundleDeployment itself if it caused `error` and its Service has no ready
+    /// endpoint. It is armed again like after any install. Returns any other error unchanged.
     pub(super) async fn unblock(&self, owner: &FieldOwner, error: BundleDeploymentError) -> Halt {
         let message = chain(&error);
         let Some(webhook) = failed_webhook(&message) else {

@@ -23,7 +23,7 @@ pub(super) const WOULD_STAY: &str = "their objects would not be deleted";
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Halts while one of these kinds cannot be listed; `otherwise` is what would come of it.
+    /// Halts while one of the `needed` kinds cannot be listed; `otherwise` is the consequence of continuing.
     pub(super) fn gate_on_listed(
         &self,
         needed: &[Kind],
@@ -35,8 +35,8 @@ impl BundleReconciler {
         gate_on_none(&unlisted, otherwise, step)
     }
 
-    /// What earlier revisions had and is not `kept`, of kinds that cannot be listed: each object is asked for by its name. Halts
-    /// where that is not answered either.
+    /// Returns objects of earlier revisions that are not in `kept` and whose kinds cannot be listed, by
+    /// reading each by name. Halts if that fails, too.
     pub(super) async fn unlisted_rest(
         &self,
         owner: &FieldOwner,

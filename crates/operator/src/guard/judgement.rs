@@ -12,7 +12,9 @@ use super::{
     review::Review,
 };
 
-/// Checks whether the change in `review` is allowed.
+/// Checks whether the change in `review` is allowed. Only Windlass may delete a CustomResourceDefinition
+/// whose conversion it arms, or change its owner, its conversion or the versions in which its objects are
+/// stored.
 ///
 /// `operators` are the users of Windlass's own processes, and `bundle_deployment` is the object that
 /// [`Review::owner`] names, if it exists.

@@ -3,9 +3,10 @@
 use serde_json::Value;
 use windlass_object::object;
 
-/// Whether `desired` can be applied to what was applied as `installed`, as far as validation of the kind looks at both
-/// (`ValidateConfigMapUpdate`, `ValidateSecretUpdate`, `ValidateRoleBindingUpdate`, `ValidatePriorityClassUpdate`,
-/// `ValidateServiceClusterIPsRelatedFields` of kubernetes/pkg/apis).
+/// Reports whether `desired` can be applied to an object that was applied as `installed`, by the API server's
+/// rules for immutable fields (`ValidateConfigMapUpdate`, `ValidateSecretUpdate`,
+/// `ValidateRoleBindingUpdate`, `ValidatePriorityClassUpdate`, `ValidateServiceClusterIPsRelatedFields` of
+/// kubernetes/pkg/apis).
 pub fn may_become(installed: &Value, desired: &Value) -> bool {
     let same = |pointer: &str| installed.pointer(pointer) == desired.pointer(pointer);
     match object::text(installed, "/kind") {

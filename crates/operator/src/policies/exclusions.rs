@@ -58,7 +58,7 @@ pub(crate) fn can_select(api_version: &str, kind: &str) -> bool {
     may_be && !GROUPS.contains(&group) && (group, kind) != ("", "Event")
 }
 
-/// Returns the `matchConditions` that exclude these requests.
+/// Returns the `matchConditions` that exclude requests that a cluster needs to start.
 pub(super) fn match_conditions() -> Vec<Value> {
     let ours = format!(
         "!(request.resource.group in {}) && !(request.resource.group == '' && request.resource.resource == 'events') && \

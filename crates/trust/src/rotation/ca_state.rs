@@ -205,7 +205,7 @@ impl CaState {
         self.certificates().any(|authority| authority.key_id == key_id)
     }
 
-    /// Returns the desired trust bundle: all CAs that have not expired.
+    /// Returns the desired trust bundle: the current, next and retiring CAs that have not expired.
     pub fn trust_bundle(&self, now: Timestamp) -> TrustSet {
         self.certificates()
             .filter(|authority| !authority.has_ended_at(now))

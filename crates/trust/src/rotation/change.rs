@@ -88,6 +88,7 @@ fn record_trust(situation: &Situation<'_>) -> Option<CaChange> {
     )
 }
 
+/// Starts the manual rotation that a user requests, once per value of the annotation.
 fn start_rotation(situation: &Situation<'_>) -> Option<CaChange> {
     let authorities = &situation.authorities;
     let value = situation.observation.request.as_ref()?;
@@ -125,6 +126,8 @@ fn start_rotation(situation: &Situation<'_>) -> Option<CaChange> {
     })
 }
 
+/// Lets the next CA sign once it is due and every target trusts it. If the current CA is compromised, targets
+/// that reject writes and kinds that cannot be listed do not count.
 fn promote(situation: &Situation<'_>) -> Option<CaChange> {
     let authorities = &situation.authorities;
     let next = &situation.usable_next()?.certificate;

@@ -181,6 +181,9 @@ pub(super) fn restart_waits<'a>(
     workloads.filter_map(move |workload| Some((workload, restart_wait(situation, workload)?)))
 }
 
+/// Returns how long until `workload` is restarted: until its servers had time to reload if the restart costs
+/// no requests or ends the use of a compromised certificate, and otherwise until the last third of the
+/// lifetime of the served certificate.
 fn restart_wait(situation: &Situation<'_>, workload: &ObservedWorkload) -> Option<SignedDuration> {
     let leaf = situation.leaf()?;
     if workload.restarted_for == Some(leaf.fingerprint) || workload.progressing {

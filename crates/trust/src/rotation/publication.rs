@@ -75,7 +75,8 @@ fn leaf_to_issue(situation: &Situation<'_>) -> Option<(Leaf, CertificateId)> {
     ))
 }
 
-/// Reports whether a new leaf of that CA with that validity is better than the current one.
+/// Reports whether to issue a leaf of `signer` with `validity`: there is none, or it is from another CA, due
+/// for renewal, not valid yet, valid for too long, different from the spec, or to be replaced on request.
 fn is_leaf_desired(situation: &Situation<'_>, signer: &CertificateId, validity: &Validity) -> bool {
     let Some((serving, leaf)) = situation
         .serving()

@@ -151,7 +151,8 @@ impl<'a> Situation<'a> {
         }
     }
 
-    /// Reports whether all objects that request the trust bundle are known.
+    /// Reports whether all objects that request the trust bundle are known. If not, a CA is promoted only in
+    /// an emergency or at the last chance, and only compromised CAs retire.
     pub(super) fn knows_all_targets(&self) -> bool {
         self.observation.unlisted.is_empty()
     }

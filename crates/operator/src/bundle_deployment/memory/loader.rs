@@ -125,8 +125,8 @@ impl Loader {
         self.find(name, digest, settings)?.ok()
     }
 
-    /// Whether a folder that changes under its name is believed to have changed to `digest`: it was seen so before, and
-    /// that is as long ago as `pause`. Whoever copies a folder may be in the middle of it.
+    /// Reports whether a changed directory may be read: it has had this `digest` for at least `pause`. A user
+    /// may still be copying files before that.
     pub(in crate::bundle_deployment) fn has_settled(
         &self,
         name: &str,

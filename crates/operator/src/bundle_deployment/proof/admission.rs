@@ -26,7 +26,8 @@ const LONGEST_PROBLEM: usize = 500;
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// What is wrong with how the endpoints of `servers` answer the webhooks of `configurations`.
+    /// Proves that the endpoints of `servers` give each webhook of `configurations` an answer that the API
+    /// server accepts, and returns the problems.
     pub(super) async fn ask_to_admit(
         &self,
         name: &str,

@@ -64,7 +64,8 @@ const LOSSES: Listing = Listing {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// What is wrong with the conversion of one CRD by the endpoints of `server`.
+    /// Proves that the endpoints of `server` convert objects of one CRD to each version and back without
+    /// losing a field, and returns the problems.
     pub(super) async fn ask_to_convert(
         &self,
         name: &str,

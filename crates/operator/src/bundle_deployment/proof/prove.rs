@@ -23,7 +23,9 @@ pub(in crate::bundle_deployment) struct FailedProof {
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Returns when everything is proven; halts at what is not.
+    /// Proves the plan's webhook servers before they are armed: every ready endpoint is of the newest
+    /// revision, serves its certificate, and answers conversion and admission requests; and the API server
+    /// reaches it. Halts if a proof is missing.
     pub(in crate::bundle_deployment) async fn prove(
         &self,
         name: &str,

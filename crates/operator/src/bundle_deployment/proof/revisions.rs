@@ -21,7 +21,8 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(10);
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Nothing that the newest revision is the first to know is called where pods of another one answer.
+    /// Halts while a Service sends requests that only the newest revision understands to pods of another
+    /// revision.
     pub(super) async fn gate_on_revisions(&self, plan: &Plan, servers: &[CalledService]) -> Result<(), Halt> {
         let deployments = self.deployments_of(plan);
         let now = self.context.clock.now();

@@ -25,8 +25,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Returns when the API server gets through TLS to the server behind a Service's port, or calls it already; halts when
-    /// it does not.
+    /// Proves that the API server completes a TLS handshake with the server behind a Service's port, unless
+    /// it calls that already. Halts if it does not.
     pub(super) async fn prove_from_api_server(
         &self,
         name: &str,

@@ -3,7 +3,7 @@
 use catalog::UpgradeEdge;
 use oci::ImageReference;
 
-/// A bundle that somebody has approved: `<bundle>[@<digest of its image>] [<reason>]`.
+/// An approval of a bundle of a catalog by a user: `<bundle>[@<digest of its image>] [<reason>]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleApproval<'a> {
     /// The name of the bundle.

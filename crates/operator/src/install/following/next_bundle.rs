@@ -60,7 +60,8 @@ impl<'a> FollowObservation<'a> {
         self.begun.is_some() && self.status.conditions.holds("Progressing")
     }
 
-    /// What is wanted where this is the path from the installed bundle.
+    /// Returns the bundle of the catalog to install next: the first of `path`, if it is approved and the
+    /// installed one is complete and healthy; otherwise the installed one.
     pub fn next_bundle(&self, path: &'a UpgradePath) -> NextBundle<'a> {
         let Some(edge) = path.edges.first() else {
             return NextBundle::Installed(Staying::Newest);

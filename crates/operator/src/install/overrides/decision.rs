@@ -56,11 +56,12 @@ const OBJECTS: Listing = Listing {
 const UNREAD: &str =
     "windlass reads no external data when it installs bundles: use current, or select other objects";
 
-/// What policies make of the objects of an install. `namespaces` has the Namespaces that these are in, by name.
+/// Determines the overrides of the objects of an install by policies. `namespaces` has the Namespaces of the
+/// objects, by name.
 ///
 /// # Errors
 ///
-/// Each object for which a policy fails that must not, or overrides what it must not.
+/// Each object for which a policy with failure policy `Fail` fails or overrides a guarded field.
 pub fn decide(
     rendered: &Rendered,
     policies: &PolicySet,

@@ -48,7 +48,8 @@ const REACHED_BY: [&str; 6] = [
 // === impl ServingRoles ===
 
 impl ServingRoles<'_> {
-    /// A field that differs between an object as it is rendered and as it is overridden, and must not.
+    /// Returns a field that policies must not override and that differs between an object as rendered and as
+    /// overridden.
     pub(super) fn guarded(&self, before: &Value, after: &Value) -> Option<GuardedField> {
         identity(before, after)
             .or_else(|| own_names(before, after, "/metadata"))

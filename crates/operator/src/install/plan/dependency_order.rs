@@ -6,8 +6,9 @@ use interpreter::answer::DependentObjectReference;
 use serde_json::Value;
 use windlass_object::{label_selector, object};
 
-/// The order in which `objects` come after what they depend on, by their places: otherwise they stay in the order that they have, and
-/// so do those that depend on each other. `dependencies` has what each needs.
+/// Returns the order, as indices, in which each of `objects` follows those that it depends on. Otherwise
+/// objects stay in their order, as do those that depend on each other. `dependencies` has the dependencies of
+/// each object.
 pub(super) fn dependency_order(
     objects: &[&Value],
     dependencies: &[&[DependentObjectReference]],

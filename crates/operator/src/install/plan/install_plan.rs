@@ -43,10 +43,10 @@ pub struct Plan {
 // === impl Plan ===
 
 impl Plan {
-    /// The plan of what `bundle_deployment` installs.
+    /// Determines every object that `bundle_deployment` applies.
     ///
-    /// Deployments that serve webhooks have pods of a [revision](canary::stamp), which their Services select, and read copies
-    /// of the bundle's ConfigMaps and Secrets.
+    /// Deployments that serve webhooks have pods of a [revision](canary::stamp), which their Services select,
+    /// and read copies of the bundle's ConfigMaps and Secrets.
     pub fn new(
         rendered: Rendered,
         csv: ClusterServiceVersion<'_>,

@@ -24,7 +24,8 @@ pub struct Interruption {
     pub needing: String,
 }
 
-/// The interruptions that a plan means for `installed` Deployments: of the revision before, or of those that go.
+/// Returns the interruptions of webhooks that a plan causes because its pods cannot run together with those
+/// of the `installed` Deployments.
 pub(super) fn interruptions(plan: &Plan, installed: &[&Value]) -> Vec<Interruption> {
     let deployments = plan.phases.of(Phase::Deployments);
     deployments

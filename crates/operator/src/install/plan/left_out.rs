@@ -41,8 +41,9 @@ pub fn watched_namespaces(plan: &Plan) -> BTreeSet<String> {
         .collect()
 }
 
-/// The plan without what cannot be there, and what to say about that; `None` where everything can. That nobody asks whether
-/// an operator can be upgraded is not worth a word.
+/// Returns the plan without optional objects whose kind is not served and objects whose namespace does not
+/// exist, with messages about them; `None` if none is left out. An OperatorCondition is left out without a
+/// message.
 pub fn without(plan: &Plan, absences: &Absences) -> Option<(Plan, Vec<String>)> {
     let is_absent = |object: &Value| is_optional(object) && absences.kinds.contains(&kind(object));
     let unasked: BTreeSet<_> = plan

@@ -141,7 +141,8 @@ impl Refusal {
     }
 }
 
-/// Everything that speaks against an install: claims that others hold, and live objects that belong to others.
+/// Returns every reason to reject an install: APIs that other BundleDeployments claim, live objects that have
+/// other owners, and interruptions that are not allowed.
 pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     let deployments = scene.claimants.iter();
@@ -189,7 +190,8 @@ pub fn preflight(scene: &PreflightObservation<'_>) -> Vec<Refusal> {
     refusals
 }
 
-/// Why a Deployment of others may not be taken over: a Service that webhooks call selects its new pods, too.
+/// Returns why an existing Deployment may not be adopted: a Service that webhooks call would also select its
+/// new pods.
 fn interrupted(scene: &PreflightObservation<'_>, live: &Value, key: &ObjectKey) -> Option<Refusal> {
     let mut deployments = scene.plan.phases.of(Phase::Deployments);
     let desired = deployments.find(|desired| ObjectKey::from_object(desired).as_ref() == Some(key))?;

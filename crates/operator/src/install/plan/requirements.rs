@@ -36,7 +36,7 @@ enum Met {
     Unknown,
 }
 
-/// Everything that `facts` do not fulfil.
+/// Returns the requirements of a bundle that a cluster does not meet, and those that cannot be checked.
 pub fn unmet(requirements: &Requirements, facts: &ClusterFacts) -> UnmetRequirements {
     let mut found = UnmetRequirements::default();
     if let Some(oldest) = &requirements.min_kube_version

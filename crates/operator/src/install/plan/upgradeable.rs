@@ -6,10 +6,11 @@ use windlass_object::object;
 /// The type of the condition (`operators/v2`, `Upgradeable` in operator-framework/api).
 const UPGRADEABLE: &str = "Upgradeable";
 
-/// Why an operator cannot be upgraded now, in its own words; `None` where it can.
+/// Returns why an operator reports that it cannot be upgraded now; `None` if it can.
 ///
-/// As in OLM an override of a cluster admin comes first. OLM copies what operators write into `spec.conditions` to
-/// `status.conditions`, and goes by the copy: here the copy counts only where there is no original.
+/// As in OLM, an override of a cluster admin has precedence. OLM copies what operators write to
+/// `spec.conditions` into `status.conditions`, and uses the copy; here the copy counts only if there is no
+/// original.
 pub fn why_not_upgradeable(operator_condition: &Value) -> Option<String> {
     let said = ["/spec/overrides", "/spec/conditions", "/status/conditions"]
         .into_iter()

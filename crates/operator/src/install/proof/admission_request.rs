@@ -130,8 +130,8 @@ impl RequestTarget {
     }
 }
 
-/// The requests that `rules` of a webhook match, best first: those about the definitions of the bundle before those about
-/// built-in kinds, creation before change and deletion. Rules for subresources alone match none.
+/// Returns the requests that `rules` of a webhook match, best first: for CRDs of the bundle before built-in
+/// kinds, and creation before update and deletion. Rules for subresources alone match none.
 pub fn targets(rules: &[Value], crds: &[&Value]) -> Vec<RequestTarget> {
     let mut found: Vec<RequestTarget> = Vec::new();
     for rule in rules {

@@ -82,12 +82,14 @@ pub fn review(webhook: &AdmissionWebhook<'_>, request: &AdmissionRequest, uid: &
     json!({"apiVersion": api_version(webhook), "kind": "AdmissionReview", "request": asked})
 }
 
-/// Whether `answer` is one to the request `uid`, whatever it says of the object: that it is not allowed is an answer.
+/// Checks whether the API server would accept `answer` as the response to the request `uid`. A denial counts
+/// as an answer.
 ///
 /// # Errors
 ///
 /// When the API server would fail the request, as if the webhook had not answered; the rules are those of its
-/// `VerifyAdmissionResponse` (webhook/request/admissionreview.go) and `callAttrMutatingHook` (mutating/dispatcher.go).
+/// `VerifyAdmissionResponse` (webhook/request/admissionreview.go) and `callAttrMutatingHook`
+/// (mutating/dispatcher.go).
 pub fn judge(
     webhook: &AdmissionWebhook<'_>,
     operation: RequestOperation,

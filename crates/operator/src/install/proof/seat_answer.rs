@@ -7,7 +7,7 @@ use std::fmt;
 
 use windlass_object::text::{shortened, tidied};
 
-/// What came of asking the API server to call a webhook.
+/// What a response of the API server to a probe shows about the webhook that it was to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeatAnswer {
     /// A server has answered over TLS, whatever it said.

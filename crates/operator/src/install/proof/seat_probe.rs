@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use windlass_object::{names, text::hexadecimal};
 
-/// A question to the API server: does it get through TLS to a Service?
+/// A probe that shows whether the API server completes a TLS handshake with a Service.
 ///
-/// The configuration matches nothing but two ConfigMaps that nobody else creates, in the operator's namespace, and only as
-/// a dry run. One is sent to the Service in question, on a path that no webhook server has. The other is sent to a Service
-/// that does not exist: that the API server says so shows that it has observed the configuration.
+/// Its webhook configuration matches only dry runs of two ConfigMaps in the operator's namespace that no
+/// other client creates. One is sent to the Service, on a path that no webhook server has. The other is sent
+/// to a Service that does not exist: the error of the API server shows that it has observed the
+/// configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeatProbe {
     /// The name of the configuration, and of the ConfigMaps.

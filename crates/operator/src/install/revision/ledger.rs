@@ -7,7 +7,8 @@ use super::{record::RevisionRecord, settings::InstallSettings};
 /// How many revisions that were installed before are kept, beside the installed one and the next one.
 const KEPT: usize = 3;
 
-/// The records of one BundleDeployment.
+/// The records of one BundleDeployment. [`Self::number`] decides which revision a bundle is, and
+/// [`Self::outdated`] which records are deleted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
     /// In the order of their numbers.
@@ -38,8 +39,9 @@ impl Ledger {
         self.records.last()
     }
 
-    /// The number of the revision of a bundle with these settings. It is the installed one if that is of them, else the
-    /// newest if that is, else a new one: what comes back after something else is another revision.
+    /// Returns the revision number of a bundle with these settings: that of the installed revision or the
+    /// newest one if it is the same, else a new number. A bundle that returns after another one is a new
+    /// revision.
     pub fn number(
         &self,
         digest: &str,
@@ -87,8 +89,8 @@ impl Ledger {
         self.earlier(installed).next()
     }
 
-    /// The records that nobody needs any more. Of those that came after the installed one and were never installed, the
-    /// last few stay, too: there may be objects of them.
+    /// Returns the records to delete: all but the installed revision, the next one, and the last few that
+    /// were installed before or were started after it, of which objects may exist.
     pub fn outdated(&self, installed: Option<i64>, next: Option<i64>) -> Vec<&RevisionRecord> {
         let others: Vec<_> = self
             .records
@@ -111,8 +113,9 @@ impl Ledger {
             .collect()
     }
 
-    /// The record to go on from while its source cannot be read: the revision that has `begun` or the installed one, if it has
-    /// these settings, whatever is overridden in it, and came from there, or is the one that the source is pinned to.
+    /// Returns the record that replaces a source that cannot be read: the started revision or the installed
+    /// one, if it has the same settings apart from overrides, and comes from the same source or has the
+    /// digest to which the source is pinned.
     pub fn instead_of(
         &self,
         source: &Source,

@@ -5,7 +5,7 @@ use windlass_object::text::Listing;
 
 use super::ailment::Ailment;
 
-/// Whether the objects of a bundle, beside its Deployments, do what they are for.
+/// Whether the objects of a bundle are healthy, apart from its Deployments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum BundleHealth {
     /// They do, or nobody knows their kinds.

@@ -44,7 +44,8 @@ pub enum InstallOutcome {
     },
 }
 
-/// How the installed revision stands while an install is where it is.
+/// The state of the installed revision, for conditions that describe it while another revision is installed
+/// or rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing else is installed than what is wanted: the outcome says it all.
@@ -147,8 +148,9 @@ impl InstallOutcome {
         }
     }
 
-    /// The conditions that say it: one for each step, then Progressing and Ready. Available and Armed are about what is
-    /// installed, the others about what is wanted; while that is refused, all but Accepted are about what is installed.
+    /// Returns the conditions: one for each step, then Progressing and Ready. Available and Armed describe
+    /// the installed revision, the others the desired one; if that is rejected, all but Accepted describe the
+    /// installed one.
     pub fn conditions(&self, standing: &Standing) -> Vec<(&'static str, ConditionUpdate)> {
         let mut conditions: Vec<_> = Milestone::ALL
             .into_iter()

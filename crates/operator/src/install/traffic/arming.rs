@@ -33,8 +33,9 @@ impl<'a> Arming<'a> {
         self.plans.iter().copied().find(|plan| arms(plan, crd))
     }
 
-    /// Whether somebody took the conversion of a CRD away or pointed it elsewhere: no plan arms it so. Where a plan is lost, what
-    /// goes to the namespace of the install may be of that.
+    /// Reports whether another client removed or redirected the conversion of a CRD: no recorded plan arms it
+    /// like that. If a plan is unknown, a conversion that calls the namespace of the install may belong to
+    /// that plan.
     pub fn is_lost(&self, crd: &Value) -> bool {
         let called = object::text(crd, "/spec/conversion/webhook/clientConfig/service/namespace");
         let may_be_of_another = !self.is_complete

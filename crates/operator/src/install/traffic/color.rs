@@ -35,11 +35,11 @@ impl Color {
     /// Both.
     pub const BOTH: [Self; 2] = [Self::Blue, Self::Green];
 
-    /// The Service that webhooks are to call.
+    /// Returns the Service that webhooks are to call.
     ///
-    /// One that is called and is as desired stays. What is called and is otherwise leads to pods of another revision, and
-    /// stays as it is until nobody calls it any more: webhooks go to the other one. `None` where both are called, and
-    /// neither is as desired: a change was cut off by another one, and has to end first.
+    /// A Service that is called and selects the desired pods stays. A called Service that selects other pods
+    /// is left unchanged until it is no longer called, and webhooks move to the other one. Returns `None` if
+    /// both are called and neither selects the desired pods: then an interrupted change must finish first.
     pub fn choose(pair: &Pair) -> Option<Self> {
         let both = || Self::BOTH.into_iter();
         both()

@@ -16,11 +16,13 @@ const UNFROZEN: &str = "true";
 /// The default of `progressDeadlineSeconds` (`SetDefaults_Deployment` of pkg/apis/apps/v1).
 const DEFAULT_DEADLINE_SECONDS: i64 = 600;
 
-/// `deployment` so that its rollout stops when the new pods are there.
+/// Returns `deployment`, changed so that its rollout stops when the new pods are ready and keeps the old
+/// ones.
 ///
-/// A rollout with `maxUnavailable: 0` ends an old pod when a new one is available, and a pod is available when it has been
-/// ready for `minReadySeconds`. The deadline for progress must be longer (`ValidateDeploymentSpec`). All new pods come up,
-/// however few the bundle's own strategy adds: they are called all at once.
+/// A rollout with `maxUnavailable: 0` ends an old pod when a new one is available, and a pod is available
+/// when it has been ready for `minReadySeconds`. The progress deadline must be longer
+/// (`ValidateDeploymentSpec`). All new pods start at the same time, whatever the bundle's own strategy,
+/// because all of them are called at the same time.
 pub fn held(deployment: &Value) -> Value {
     let mut held = deployment.clone();
     json::fields(&mut held, &["metadata", "annotations"]).insert(names::OLD_PODS_HELD.into(), UNFROZEN.into());
@@ -60,8 +62,8 @@ pub fn is_held(live: &Value) -> bool {
     object::annotation(live, names::OLD_PODS_HELD).is_some()
 }
 
-/// Whether the old pods of a Deployment are kept: webhooks still call others than the pods of `desired`
-/// (`called_elsewhere`), or did until a moment ago, which API servers may not have observed (`unobserved`).
+/// Reports whether the old pods of a Deployment must stay: webhooks call pods other than those of `desired`
+/// (`called_elsewhere`), or did until recently, which some API servers may not have observed (`unobserved`).
 pub fn keeps_old_pods(
     desired: &Value,
     live: Option<&Value>,
@@ -73,9 +75,10 @@ pub fn keeps_old_pods(
     (called_elsewhere && (is_new || is_held)) || (unobserved && is_held)
 }
 
-/// Whether a Deployment whose pods of two revisions are there is left as it is while webhooks go back to the older one
-/// (`desired`, which `has_pods`): a held ReplicaSet that is not the newest any more loses its pods at once, since they never
-/// were available (`cleanupUnhealthyReplicas` of pkg/controller/deployment/rolling.go).
+/// Reports whether a Deployment with pods of two revisions is left unchanged while webhooks return to the
+/// older one (`desired`, which `has_pods`). A held ReplicaSet that is no longer the newest loses its pods
+/// immediately, because they never were available (`cleanupUnhealthyReplicas` of
+/// pkg/controller/deployment/rolling.go).
 pub fn leaves_as_is(desired: &Value, live: Option<&Value>, has_pods: bool) -> bool {
     has_pods && live.is_some_and(|live| is_held(live) && revision(live) != revision(desired))
 }

@@ -14,7 +14,7 @@ fn exclusive_use(deployment: &Value) -> Option<String> {
     exclusion(deployment, deployment)
 }
 
-/// Why the pods of `new` cannot come up beside those of the Deployment `old`; `None` where they can.
+/// Returns why new pods of `new` cannot start while those of the Deployment `old` run; `None` if they can.
 pub fn exclusion(new: &Value, old: &Value) -> Option<String> {
     let (pods, others) = (pod_spec(new)?, pod_spec(old)?);
     if uses_host_network(pods) && uses_host_network(others) {
@@ -32,8 +32,8 @@ pub fn exclusion(new: &Value, old: &Value) -> Option<String> {
     ))
 }
 
-/// Why the pods of `new` may not find a place beside those of the Deployment `old`: whether they do depends on how many nodes there
-/// are, and on what a volume allows. `None` where nothing is in their way.
+/// Returns why new pods of `new` may not be schedulable while those of the Deployment `old` run, which
+/// depends on the number of nodes and on volumes; `None` if nothing prevents it.
 pub fn crowding(new: &Value, old: &Value) -> Option<String> {
     let terms = "/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution";
     let mut terms = object::items(pod_spec(new)?, terms).iter();
@@ -50,8 +50,8 @@ pub fn crowding(new: &Value, old: &Value) -> Option<String> {
     ))
 }
 
-/// Whether the pods of a Deployment `old` end before those of `new` come up: these cannot come up beside them, or may not be able to
-/// and an interruption is allowed.
+/// Reports whether the pods of the Deployment `old` end before those of `new` start: both cannot run at the
+/// same time, or possibly cannot and an interruption is allowed.
 pub fn makes_way(new: &Value, old: &Value, allow_interruption: bool) -> bool {
     exclusion(new, old).is_some() || (allow_interruption && crowding(new, old).is_some())
 }

@@ -5,12 +5,12 @@ use windlass_object::{label_selector, names, object};
 
 use crate::install::canary::revision;
 
-/// A NetworkPolicy that lets the pods of `deployment` do what `desired`, the policies of its own bundle, say, as long as those of
-/// the revision before are still in force: policies add up, and what selects no pod of the old revision takes nothing from it.
-/// `live`: the policies of the install that are there.
+/// Returns a NetworkPolicy that gives the pods of `deployment` the traffic that `desired`, the policies of
+/// their own bundle, allow while those of the previous revision are in force: policies add up, and a policy
+/// that selects no old pod does not restrict them. `live` are the existing policies of the install.
 ///
-/// A direction that none of both restricts is left alone: what somebody else denies there, the new pods are not to have either.
-/// `None` for a Deployment without a revision, and where neither direction is restricted.
+/// A direction that neither restricts is omitted, so that restrictions by other policies stay. Returns `None`
+/// for a Deployment without a revision, and if neither direction is restricted.
 pub fn admit_new_pods<'a>(
     deployment: &Value,
     desired: &[&Value],

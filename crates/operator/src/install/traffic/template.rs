@@ -8,8 +8,9 @@ use crate::install::canary::revision;
 /// Label of the Deployment controller on the templates of ReplicaSets.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// What the pods of a frozen Deployment were made from, if that is not its template any more: released with another one, it
-/// would end them at once. `sets` are the ReplicaSets in its namespace.
+/// Returns the pod template from which the pods of a paused Deployment were created, if another client has
+/// changed it since: resuming with the changed one would end them immediately. `sets` are the ReplicaSets in
+/// its namespace.
 pub fn original_template(frozen: &Value, sets: &[Value]) -> Option<Value> {
     let uid = object::text(frozen, "/metadata/uid")?;
     let is_owned = |set: &Value| {

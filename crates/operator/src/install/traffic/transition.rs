@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 use windlass_bundle::Phase;
 use windlass_object::object;
 
-/// The body to apply for `desired` as long as old pods may be called, where `live` is what is there; `None` where nothing is
-/// to be written yet.
+/// Returns the body to apply for `desired` while old pods may be called and `live` exists; `None` if nothing
+/// is written yet.
 ///
-/// Roles have the rules of both revisions, and their bindings the subjects. What else there is stays as it is: a ConfigMap or
-/// a Service is changed when the old pods are not called any more. A NetworkPolicy, also a new one, may select old pods, too:
-/// none is applied ([`super::admit_new_pods`] sees to the new ones).
+/// Roles have the rules of both revisions, and their bindings the subjects. Other existing objects, such as
+/// ConfigMaps and Services, change when the old pods are no longer called. No NetworkPolicy is applied,
+/// because even a new one may select old pods ([`super::admit_new_pods`] admits the new ones).
 pub fn transitional(desired: &Value, live: Option<&Value>) -> Option<Value> {
     let kind = object::text(desired, "/kind").unwrap_or_default();
     if kind == "NetworkPolicy" {
