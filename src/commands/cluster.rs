@@ -18,20 +18,18 @@ const REQUEST: Duration = Duration::from_secs(30);
 
 /// Selects the cluster.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Cluster")]
 pub(super) struct ClusterArgs {
-    /// Path to the kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount].
-    #[arg(long, value_name = "FILE")]
+    /// Kubeconfig [default: $KUBECONFIG or ~/.kube/config].
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
 }
 
 /// Selects the operator.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Cluster")]
 pub(super) struct OperatorArgs {
-    /// Namespace of the Windlass operator.
+    /// Operator namespace.
     #[arg(long = "operator-namespace", env = "WINDLASS_NAMESPACE", default_value = "windlass-system",
-          value_name = "NAMESPACE", value_parser = namespace)]
+          value_name = "NAMESPACE", value_parser = namespace, help_heading = "Cluster")]
     pub(super) operator_namespace: String,
 }
 

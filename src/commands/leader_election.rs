@@ -8,7 +8,6 @@ use windlass_object::GoDuration;
 /// Settings of leader election, with the defaults of kube-controller-manager; its longer flag names are
 /// aliases.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Leader election")]
 pub struct LeaderElection {
     /// One replica leads, others stand by.
     #[arg(
@@ -19,15 +18,15 @@ pub struct LeaderElection {
         num_args = 0..=1,
         require_equals = true,
         hide_possible_values = true,
-        default_missing_value = "true"
-    )]
+        default_missing_value = "true", help_heading = "Leader election")]
     pub leader_elect: bool,
     /// Standbys take over after this long.
     #[arg(
         long,
         value_name = "DURATION",
         default_value = "15s",
-        alias = "leader-elect-lease-duration"
+        alias = "leader-elect-lease-duration",
+        help_heading = "Leader election"
     )]
     pub lease_duration: GoDuration,
     /// The leader gives up after this long.
@@ -35,7 +34,8 @@ pub struct LeaderElection {
         long,
         value_name = "DURATION",
         default_value = "10s",
-        alias = "leader-elect-renew-deadline"
+        alias = "leader-elect-renew-deadline",
+        help_heading = "Leader election"
     )]
     pub renew_deadline: GoDuration,
     /// Interval of attempts.
@@ -43,7 +43,8 @@ pub struct LeaderElection {
         long,
         value_name = "DURATION",
         default_value = "2s",
-        alias = "leader-elect-retry-period"
+        alias = "leader-elect-retry-period",
+        help_heading = "Leader election"
     )]
     pub retry_period: GoDuration,
 }

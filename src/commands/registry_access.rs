@@ -8,13 +8,12 @@ use oci::{RegistriesConfig, RegistryOptions};
 
 /// Access to image registries.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Registries")]
 pub struct RegistryAccess {
     /// Mirrors and registries without TLS: containers-registries.conf(5).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Registries")]
     pub registries_conf: Option<PathBuf>,
     /// CA certificates (PEM) of registries, besides the system's.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Registries")]
     pub registry_ca: Option<PathBuf>,
 }
 

@@ -8,13 +8,17 @@ use windlass_cluster::telemetry::traces::{CollectorUrl, TraceOptions};
 
 /// Export of traces.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Logs and traces")]
 pub struct TraceExport {
     /// OTLP/HTTP collector [default: none].
-    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+        value_name = "URL",
+        help_heading = "Logs and traces"
+    )]
     pub otlp_endpoint: Option<String>,
     /// CA certificates (PEM) of the collector, instead of the system's.
-    #[arg(long, env = "OTEL_EXPORTER_OTLP_CERTIFICATE", value_name = "FILE", value_parser = path)]
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_CERTIFICATE", value_name = "FILE", value_parser = path, help_heading = "Logs and traces")]
     pub otlp_ca: Option<PathBuf>,
 }
 

@@ -38,19 +38,23 @@ const ASK_AGAIN: Duration = Duration::from_millis(250);
 
 /// Whether and how long a command waits, and its output.
 #[derive(Clone, Debug, clap::Args)]
-#[command(next_help_heading = "Waiting and output")]
 pub(super) struct WaitArgs {
     /// Wait for completion.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true",
-          require_equals = true, hide_possible_values = true, value_name = "BOOL")]
+          require_equals = true, hide_possible_values = true, value_name = "BOOL", help_heading = "Waiting and output")]
     pub(super) wait: bool,
 
     /// Maximum time to wait.
-    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    #[arg(
+        long,
+        default_value = "5m",
+        value_name = "DURATION",
+        help_heading = "Waiting and output"
+    )]
     pub(super) timeout: GoDuration,
 
     /// Output format.
-    #[arg(long, short, value_enum, default_value_t)]
+    #[arg(long, short, value_enum, default_value_t, help_heading = "Waiting and output")]
     pub(super) output: ProgressFormat,
 }
 

@@ -23,9 +23,11 @@ pub(super) async fn objects_of_source(
     let found = match source {
         AdoptionSource::Helm(_) => objects_of_release(cluster, name).await,
         AdoptionSource::CertManager(_) => {
-            issued::objects_of_certificate(cluster, namespace, &name.name).await
+            issued_certificates::objects_of_certificate(cluster, namespace, &name.name).await
         }
-        AdoptionSource::ServiceCa(_) => issued::objects_of_service(cluster, namespace, &name.name).await,
+        AdoptionSource::ServiceCa(_) => {
+            issued_certificates::objects_of_service(cluster, namespace, &name.name).await
+        }
         AdoptionSource::Olm(_) => olm::objects_of_csv(cluster, namespace, &name.name).await,
     };
     found.with_context(|| format!("cannot adopt from {source}"))

@@ -17,7 +17,7 @@ use crate::commands::registry_access::RegistryAccess;
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::commands) struct RegistryArgs {
     /// Credentials file [default: $REGISTRY_AUTH_FILE, or Docker's].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Registries")]
     authfile: Option<PathBuf>,
 
     #[command(flatten)]

@@ -14,21 +14,20 @@ use crate::commands::bundle_images::{RegistryArgs, reference};
 
 /// Selects a bundle of a catalog.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Catalog")]
 pub(in crate::commands) struct CatalogSelection {
-    /// Catalog that has the package BUNDLE; installs each bundle on the upgrade path.
-    #[arg(long, value_name = "FOLDER|IMAGE")]
+    /// Catalog of the package BUNDLE; installs its upgrade path.
+    #[arg(long, value_name = "FOLDER|IMAGE", help_heading = "Catalog")]
     catalog: Option<String>,
 
-    /// Channel to follow [default: the package's default channel].
-    #[arg(long, requires = "catalog")]
+    /// Channel to follow [default: the package's default].
+    #[arg(long, requires = "catalog", help_heading = "Catalog")]
     channel: Option<String>,
 
-    /// Acceptable versions, such as '>=1.2 <2', 1.2.x or ~1.2 [default: all].
-    #[arg(long, value_name = "RANGE", requires = "catalog", value_parser = VersionConstraint::parse)]
+    /// Versions, such as '>=1.2 <2' or ~1.2 [default: all].
+    #[arg(long, value_name = "RANGE", requires = "catalog", value_parser = VersionConstraint::parse, help_heading = "Catalog")]
     version: Option<VersionConstraint>,
 
-    /// Let the operator follow the channel: automatic, or manual with approvals.
+    /// Follow the channel: automatic, or manual approval.
     #[arg(
         long,
         value_enum,
@@ -38,8 +37,7 @@ pub(in crate::commands) struct CatalogSelection {
         require_equals = true,
         default_missing_value = "automatic",
         requires = "catalog",
-        conflicts_with_all = ["dry_run", "adopt_from"]
-    )]
+        conflicts_with_all = ["dry_run", "adopt_from"], help_heading = "Catalog")]
     follow: Option<ApprovalArg>,
 }
 

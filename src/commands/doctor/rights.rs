@@ -303,7 +303,7 @@ mod tests {
             verb: "get".to_owned(),
         };
         assert_eq!(attributes(&path, None)["nonResourceAttributes"]["path"], "/ui");
-        assert!(rules_for("nobody", &manifests, "here").is_empty());
+        assert!(rules_for("unknown", &manifests, "here").is_empty());
     }
 
     #[test]
