@@ -1,24 +1,23 @@
-// Command interpreter-libraries is what Karmada's interpreter is built from, for ours to be held against: gopher-lua, which runs its
-// scripts; gopher-json, which takes objects in and out of them; Quantity of apimachinery, which its library for scripts adds up; and
-// json-patch, which applies what webhooks answer. Karmada's own module is one that no proxy serves.
+// Command interpreter-libraries runs the libraries of Karmada's interpreter, to compare ours with them: gopher-lua, which runs scripts;
+// gopher-json, which converts objects; Quantity of apimachinery, which the library for scripts uses; and json-patch, which applies patches
+// of webhooks. No proxy serves Karmada's own module.
 //
-// It answers questions from stdin on stdout, both JSON, one a line, until stdin ends. An answer is {"answer":…}, {"error":"…"}
-// where the library refuses, or {"error":"…","panics":true} where it has a defect.
+// It reads requests from stdin and writes responses to stdout, both JSON, one per line, until stdin ends. A response is {"answer":…},
+// {"error":"…"} if the library returns an error, or {"error":"…","panics":true} if it panics.
 //
 //	{"script":{"text":"…","function":"…","arguments":[…],"results":N}}
 //
-// What a function of a script returns: its first N values, {"type":"…","value":…} each, of which the value is what gopher-json makes of it.
-// Arguments are objects as gopher-json takes them in; null is nil. Each script has a state of its own, with the libraries that Karmada opens
-// and without the functions that it takes away: who calls one of those gets an error, as there.
+// Calls a function of a script; the answer is its first N values, {"type":"…","value":…} each, with the value as converted by gopher-json.
+// Arguments are objects as converted by gopher-json; null is nil. Each script has its own state with the libraries that Karmada opens, and
+// without the functions that it removes: calling one of those is an error, as in Karmada.
 //
 //	{"sum":["…",…]}
 //
-// The sum of quantities from nothing, as kube.resourceAdd has it: {"text":"…","number":N}, of which the number is what
-// kube.getResourceQuantity makes of it.
+// Adds quantities like kube.resourceAdd; the answer is {"text":"…","number":N}, with the number of kube.getResourceQuantity.
 //
 //	{"patch":{"document":…,"operations":[…]}}
 //
-// The document as the operations leave it.
+// Applies the operations; the answer is the changed document.
 package main
 
 import (
@@ -98,7 +97,7 @@ func (asked question) answer() (any, error) {
 	case asked.Patch != nil:
 		return asked.Patch.apply()
 	}
-	return nil, errors.New("it asks nothing")
+	return nil, errors.New("the request has no operation")
 }
 
 func add(texts []string) (*sum, error) {

@@ -23,11 +23,11 @@ type result struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// How long a script may take: longer than Karmada gives it, since machines of tests are busy.
+// The time limit of a script: longer than in Karmada, because test machines are busy.
 const limit = 20 * time.Second
 
-// What Karmada takes away, by library: the base functions by an error of their own, those of strings since they make much of little, and
-// of os whatever is more than the time.
+// The functions that Karmada removes, by library: base functions that fail with an error, functions of string that create large strings,
+// and functions of os other than time.
 var removed = map[string][]string{
 	lua.BaseLibName: {
 		"collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring", "rawequal", "rawget", "rawset", "setfenv",
@@ -37,7 +37,7 @@ var removed = map[string][]string{
 	lua.OsLibName:     {"clock", "difftime", "execute", "exit", "getenv", "remove", "rename", "setenv", "setlocale", "tmpname"},
 }
 
-// run returns what the function returns.
+// run returns the results of the function.
 func (asked *script) run() (results []result, err error) {
 	state, err := newState()
 	if err != nil {
@@ -53,7 +53,7 @@ func (asked *script) run() (results []result, err error) {
 	}
 	function, isFunction := state.GetGlobal(asked.Function).(*lua.LFunction)
 	if !isFunction {
-		return nil, errors.New("there is no such function")
+		return nil, errors.New("the function does not exist")
 	}
 	arguments := make([]lua.LValue, len(asked.Arguments))
 	for index, argument := range asked.Arguments {

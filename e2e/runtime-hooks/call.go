@@ -17,20 +17,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// What is called for.
+// The object that hooks are called for.
 var cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cluster"}}
 
 func call(ctx context.Context, arguments []string) error {
 	var paths []string
 	var requests, namespaceLabels, services, certificate, key string
 	flags := newFlags("call")
-	flags.Func("extension-config", "The file of an ExtensionConfig; may be given again.", func(path string) error {
+	flags.Func("extension-config", "The file of an ExtensionConfig; repeatable.", func(path string) error {
 		paths = append(paths, path)
 		return nil
 	})
 	flags.StringVar(&requests, "requests", "", "The folder of requests, each <Hook>.json. Default: every field is set.")
-	flags.StringVar(&namespaceLabels, "namespace-labels", "", "The labels of the namespace of what is called for.")
-	flags.StringVar(&services, "services-at", "", "The address of every Service. Default: DNS knows them.")
+	flags.StringVar(&namespaceLabels, "namespace-labels", "", "The labels of the object's namespace.")
+	flags.StringVar(&services, "services-at", "", "The address of every Service. Default: resolved by DNS.")
 	flags.StringVar(&certificate, "client-cert-file", "", "The client certificate, in PEM.")
 	flags.StringVar(&key, "client-key-file", "", "Its private key, in PEM.")
 	parse(flags, arguments, "extension-config")
@@ -65,7 +65,7 @@ func call(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	// Nothing is registered before the registry is warm.
+	// Handlers can only be registered after the registry is warm.
 	if err := client.WarmUp(&runtimev1.ExtensionConfigList{}); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func discovered(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	// A reader reconciles nothing before its registry is warm.
+	// A reader only reconciles after its registry is warm.
 	if err := reader.WarmUp(&runtimev1.ExtensionConfigList{}); err != nil {
 		return err
 	}

@@ -15,10 +15,10 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// fill sets every field of what a pointer points to, always alike, so that one that is lost on the way is seen, and so is one
-// that a newer Cluster API brings. A text is the name of its field, a number counts those before it, bytes are a JSON object, a
-// list has one item, a map the key "key", and a type that contains itself is not entered a second time. kind and apiVersion of a
-// request are left to the client, and those of a response are left out, as servers in Go do.
+// fill sets every field of the value of a pointer deterministically, so that a lost field is detected, and so is a new one of a
+// later Cluster API. A string is the name of its field, a number is the count of earlier ones, bytes are a JSON object, a list has
+// one item, a map the key "key", and a recursive type is not filled a second time. The client sets kind and apiVersion of a
+// request, and those of a response are omitted, as by servers in Go.
 func fill(pointer any) {
 	filler := filler{}
 	filler.fill(reflect.ValueOf(pointer).Elem(), "")
@@ -55,7 +55,7 @@ func (filler *filler) fill(value reflect.Value, name string) {
 		}
 	case reflect.Slice:
 		if value.Type().Elem().Kind() == reflect.Uint8 {
-			// In base64 this has both letters that the variant for URLs replaces.
+			// In base64 this has both characters that the URL variant replaces.
 			value.SetBytes(fmt.Appendf(nil, "{%q:\"~~~~????\"}", name))
 		} else if !filler.isWithin(value.Type().Elem()) {
 			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
@@ -99,7 +99,7 @@ func (filler *filler) isWithin(entered reflect.Type) bool {
 	return slices.Contains(filler.within, entered)
 }
 
-// fixed is what a type has for a value whose text is not free; nil when it is.
+// fixed returns a valid value of a type that does not accept arbitrary text, or nil.
 func fixed(value any) any {
 	object := []byte(`{"apiVersion":"example.com/v1","kind":"Example","metadata":{"name":"example"},"spec":{"fraction":0.5}}`)
 	switch value.(type) {

@@ -14,13 +14,13 @@ import (
 
 // How Cluster API calls a hook.
 const (
-	// All handlers that are registered.
+	// All registered handlers.
 	all = true
-	// The one handler that a ClusterClass names, or the only one that is registered.
+	// The handler that a ClusterClass names, or the only registered one.
 	one = false
 )
 
-// All hooks that handlers answer: all but Discovery, which the server answers by itself.
+// All hooks except Discovery, which the server answers itself.
 var hooks = []hook{
 	define(runtimehooksv1.BeforeClusterCreate, all),
 	define(runtimehooksv1.AfterControlPlaneInitialized, all),
@@ -46,7 +46,7 @@ type hook struct {
 	isCalledAll bool
 	newRequest  func() runtimehooksv1.RequestObject
 	newResponse func() runtimehooksv1.ResponseObject
-	// The server takes functions of a hook's own types only.
+	// The server only accepts functions with the types of the hook.
 	newHandler func(answer answer) runtimecatalog.Hook
 }
 

@@ -1,57 +1,57 @@
-// Command runtime-hooks is Cluster API's own code for runtime hooks, for ours to be held against: its server, its client with
-// its registry, and what it makes of the ExtensionConfigs that another writer discovered. Its module lies below Cluster API's,
-// since the client and the registry are internal there and Go asks by path who may import them.
+// Command runtime-hooks runs Cluster API's own code for runtime hooks, to compare ours with it: its server, its client with its
+// registry, and how it reads ExtensionConfigs that another controller discovered. Its module path is below that of Cluster API,
+// because the client and the registry are internal packages.
 //
-// What it says is JSON on stdout, one value a line; its log is on stderr. It exits with 0 when it could ask its question,
-// whatever the answer, with 1 when it could not, and with 2 when the arguments are wrong.
+// It writes JSON to stdout, one value per line, and its log to stderr. It exits with 0 if the calls were made, whatever their
+// results, with 1 if not, and with 2 if the arguments are invalid.
 //
 //	runtime-hooks serve --cert-file FILE --key-file FILE [--address 127.0.0.1:0] [--answers DIR] [--client-ca-file FILE]
 //
-// A server with one handler for each hook but Discovery, until SIGTERM or SIGINT. A handler has the name of its hook in kebab
-// case: before-cluster-create answers BeforeClusterCreate. In the order of hooks.go their timeouts and failure policies are, by
-// turns: none (which readers take for 10 seconds and Fail), 5 seconds and Fail, 30 seconds and Ignore. An answer is
-// DIR/<Hook>.json, read at each request, which needs "status" as any answer does; a file that does not decode is a Failure; and
-// where there is none the answer is a Success with every field set (fill.go). Certificate and key are read again when their
-// files change. With --client-ca-file only who has a certificate by that CA is heard.
+// Runs a server with one handler for each hook except Discovery, until SIGTERM or SIGINT. A handler has the name of its hook in
+// kebab case: before-cluster-create answers BeforeClusterCreate. In the order of hooks.go, their timeouts and failure policies
+// alternate: none (the defaults are 10 seconds and Fail), 5 seconds and Fail, 30 seconds and Ignore. A response is
+// DIR/<Hook>.json, read for each request, which needs "status" like any response; an invalid file is a Failure; and without the
+// file, the response is a Success with every field set (fill.go). Certificate and key are reloaded when their files change. With
+// --client-ca-file, clients need a certificate of that CA.
 //
 //	{"address":"127.0.0.1:PORT"}                          once it listens
-//	{"hook":"…","handler":"…","request":{…}}              for each request, as Go decoded it; none for Discovery
+//	{"hook":"…","handler":"…","request":{…}}              for each request as decoded by Go, except Discovery
 //
 //	runtime-hooks call --extension-config FILE… [--requests DIR] [--namespace-labels k=v,…] [--services-at HOST:PORT]
 //	                   [--client-cert-file FILE --client-key-file FILE]
 //
-// Discovers and registers each ExtensionConfig, in the order given, and then calls for each hook every handler that is
-// registered, by name and in the order of names (CallExtension), and for those that Cluster API calls so all at once
-// (CallAllExtensions). The ExtensionConfigs are taken as they are: no webhook gives defaults, so one without namespaceSelector
-// matches nothing. What is called for is the Cluster default/cluster, in a Namespace with the labels given. A request is
-// DIR/<Hook>.json; where there is no such file every field is set (fill.go). Services are no names that anybody here resolves:
-// with --services-at whatever is not on this machine is at that address, by the server name that it has in the cluster.
+// Discovers and registers each ExtensionConfig, in the given order. Then calls, for each hook, every registered handler in the
+// order of names (CallExtension), and all together where Cluster API does so (CallAllExtensions). No webhook sets defaults of the
+// ExtensionConfigs, so one without namespaceSelector matches nothing. The object of the calls is the Cluster default/cluster, in a
+// Namespace with the given labels. A request is DIR/<Hook>.json; without the file, every field is set (fill.go). Names of Services
+// cannot be resolved here: with --services-at, all connections to other machines go to that address, with the server name of the
+// cluster.
 //
 //	{"extensionConfig":"…","handlers":[…],"error":"…"}    for each ExtensionConfig: status.handlers
 //	{"hook":"…","handler":"….…","error":"…","request":{…},"response":{…}}
 //
-// "handler" is not there when all were called, and "error" not when there was none. "request" is what the client was given,
-// without settings of the ExtensionConfig, and "response" what it left, after an error too.
+// "handler" is absent if all handlers were called, and "error" if there was none. "request" is the client's input, without settings
+// of the ExtensionConfig, and "response" its output, also after an error.
 //
 //	runtime-hooks discovered --extension-config FILE
 //
-// Whether the reader (the reconciler of ExtensionConfigs with ReadOnly, as the control plane provider for kubeadm runs it) takes
-// the ExtensionConfig for discovered, and what is registered then: nothing, and that is no error, where it is paused or being
-// deleted. v1alpha1 is converted as the webhook does it.
+// Shows whether the reader (the reconciler of ExtensionConfigs with ReadOnly, as in the control plane provider for kubeadm) accepts
+// the ExtensionConfig as discovered, and which handlers it registers: none, without an error, if it is paused or being deleted.
+// v1alpha1 is converted as by the webhook.
 //
 //	{"registered":[{"name","extensionConfig","apiVersion","hook","namespaceSelector","timeoutSeconds","failurePolicy","settings",
 //	  "clientConfig"}],"error":"…"}
 //
 //	runtime-hooks catalog
 //
-// All hooks by name, with Discovery, and for each a request and a response with every field set. The OpenAPI document is nothing
-// that a release can print: its definitions are in hack/tools, which is a module that no proxy serves.
+// Lists all hooks by name, including Discovery, each with a request and a response with every field set. The OpenAPI document cannot
+// be generated from a release: its definitions are in hack/tools, a module that no proxy serves.
 //
 //	{"apiVersion","hook","path","requestKind","responseKind","summary","description","tags","deprecated","singleton","request",
 //	  "response"}
 //
-// A file of an ExtensionConfig is YAML or JSON, v1beta2 or v1alpha1, read as strictly as kube-apiserver can: a field that is
-// unknown or there twice is an error.
+// A file of an ExtensionConfig is YAML or JSON, v1beta2 or v1alpha1, decoded strictly like in kube-apiserver: unknown and duplicate
+// fields are errors.
 package main
 
 import (
@@ -92,9 +92,9 @@ func newFlags(command string) *flag.FlagSet {
 	return flag.NewFlagSet("runtime-hooks "+command, flag.ExitOnError)
 }
 
-// parse reads the flags of a command, of which some must be there.
+// parse parses the flags of a command, and checks the required ones.
 func parse(flags *flag.FlagSet, arguments []string, required ...string) {
-	_ = flags.Parse(arguments) // Exits by itself.
+	_ = flags.Parse(arguments) // Exits on an error.
 	given := map[string]bool{}
 	flags.Visit(func(flag *flag.Flag) { given[flag.Name] = true })
 	problem := ""
@@ -115,7 +115,7 @@ func parse(flags *flag.FlagSet, arguments []string, required ...string) {
 
 var output sync.Mutex
 
-// printLine writes a value to stdout. Handlers do so at once.
+// printLine writes a value to stdout. Handlers call it concurrently.
 func printLine(value any) {
 	line, err := json.Marshal(value)
 	if err != nil {
@@ -124,12 +124,12 @@ func printLine(value any) {
 	output.Lock()
 	defer output.Unlock()
 	if _, err := os.Stdout.Write(append(line, '\n')); err != nil {
-		// Nobody is there any more who would read an answer.
+		// The reader of the output has exited.
 		os.Exit(1)
 	}
 }
 
-// readOrFill decodes directory/<hook>.json into an object, or else sets all its fields.
+// readOrFill decodes directory/<hook>.json into an object, or sets all its fields if there is no file.
 func readOrFill(directory, hook string, object any) error {
 	if directory == "" {
 		fill(object)
@@ -146,7 +146,7 @@ func readOrFill(directory, hook string, object any) error {
 	return json.Unmarshal(content, object)
 }
 
-// message is what an error says; nothing when there is none.
+// message returns the text of an error, or nil.
 func message(err error) string {
 	if err == nil {
 		return ""

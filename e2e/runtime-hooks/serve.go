@@ -16,10 +16,10 @@ import (
 func serve(ctx context.Context, arguments []string) error {
 	var address, certificate, key, clientCA, answers string
 	flags := newFlags("serve")
-	flags.StringVar(&address, "address", "127.0.0.1:0", "Where it listens. Port 0 is any that is free.")
+	flags.StringVar(&address, "address", "127.0.0.1:0", "The address to listen on. Port 0 selects a free port.")
 	flags.StringVar(&certificate, "cert-file", "", "The certificate, in PEM.")
 	flags.StringVar(&key, "key-file", "", "Its private key, in PEM.")
-	flags.StringVar(&clientCA, "client-ca-file", "", "The CA of client certificates, in PEM. Default: none is needed.")
+	flags.StringVar(&clientCA, "client-ca-file", "", "The CA of client certificates, in PEM. Default: no client certificate is required.")
 	flags.StringVar(&answers, "answers", "", "The folder of answers, each <Hook>.json. Default: every field is set.")
 	parse(flags, arguments, "cert-file", "key-file")
 
@@ -27,7 +27,7 @@ func serve(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	options := server.Options{Host: host, CertDir: "/"} // What is joined to the root stays as it is.
+	options := server.Options{Host: host, CertDir: "/"} // Joining a path to the root keeps it unchanged.
 	for path, option := range map[*string]*string{
 		&certificate: &options.CertName, &key: &options.KeyName, &clientCA: &options.ClientCAName,
 	} {
@@ -41,7 +41,7 @@ func serve(ctx context.Context, arguments []string) error {
 		return err
 	}
 	for {
-		// The server takes 0 for its default.
+		// The server replaces 0 by its default.
 		if options.Port, err = choose(host, port); err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// sendTo lets every connection that leaves this machine end at address. The client has no place where it could be told how to
-// reach a host, but it asks the environment for a proxy: this one opens no connection to where it is asked to.
+// sendTo redirects every connection to other machines to address. The client has no option for name resolution, but uses the proxy of
+// the environment: this proxy ignores the requested host.
 func sendTo(address string) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +41,7 @@ func sendTo(address string) error {
 			_, _ = io.Copy(client, server)
 		}))
 	}()
-	// The environment is read at the first call.
+	// The client reads the environment at the first call.
 	for name, value := range map[string]string{"HTTPS_PROXY": "http://" + listener.Addr().String(), "NO_PROXY": "", "no_proxy": ""} {
 		if err := os.Setenv(name, value); err != nil {
 			return err

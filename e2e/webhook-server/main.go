@@ -1,8 +1,8 @@
-// The webhooks of the sample operator as a program of controller-runtime, set up as kubebuilder scaffolds one: it starts,
-// reloads its certificate and ends as operators do that were built so.
+// The webhooks of the sample operator, implemented with controller-runtime as scaffolded by kubebuilder: it starts, reloads its
+// certificate and shuts down like other operators with this scaffold.
 //
-// Differences from a scaffold: pods of the test bed share one machine, so every port is opened at the pod's own address
-// (POD_IP); and flags say which release it is.
+// Differences from the scaffold: pods of the tests share one machine, so every port is opened at the pod's own address (POD_IP); and
+// flags select the behaviour of a release.
 package main
 
 import (
@@ -30,9 +30,9 @@ func main() {
 	var enableHTTP2 bool
 	flag.StringVar(&certPath, "webhook-cert-path", "",
 		"The folder of tls.crt and tls.key. Default: k8s-webhook-server/serving-certs below the folder for temporary files.")
-	flag.StringVar(&versions, "versions", "v1beta1,v1,v2", "The versions of Widget that this release knows; v1 must be one of them.")
-	flag.StringVar(&at.mutate, "mutate-path", "", "Where the mutating webhook is. Default: /mutate-sample-windlass-dev-v1-widget.")
-	flag.StringVar(&at.validate, "validate-path", "", "Where the validating webhook is. Default: /validate-sample-windlass-dev-v1-widget.")
+	flag.StringVar(&versions, "versions", "v1beta1,v1,v2", "The versions of Widget that this release supports; v1 must be one of them.")
+	flag.StringVar(&at.mutate, "mutate-path", "", "The path of the mutating webhook. Default: /mutate-sample-windlass-dev-v1-widget.")
+	flag.StringVar(&at.validate, "validate-path", "", "The path of the validating webhook. Default: /validate-sample-windlass-dev-v1-widget.")
 	flag.IntVar(&port, "webhook-port", 9443, "The port of the webhooks.")
 	flag.IntVar(&healthPort, "health-probe-port", 8081, "The port of /healthz and /readyz.")
 	flag.BoolVar(&enableHTTP2, "enable-http2", false, "If set, HTTP/2 will be enabled for the webhook server.")

@@ -8,15 +8,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// The annotation that shows that the mutating webhook was called.
+// The annotation that the mutating webhook sets.
 const mutated = "sample.windlass.dev/mutated"
 
-// Paths of admission webhooks, where they are not the ones that controller-runtime makes of the kind.
+// Paths of admission webhooks that differ from the defaults of controller-runtime.
 type paths struct {
 	mutate, validate string
 }
 
-// setupWidgetWebhook registers all three kinds of webhook, the conversion's at /convert.
+// setupWidgetWebhook registers all three kinds of webhooks, the conversion webhook at /convert.
 func setupWidgetWebhook(manager ctrl.Manager, at paths) error {
 	builder := ctrl.NewWebhookManagedBy(manager, &WidgetV1{}).
 		WithDefaulter(widgetDefaulter{}).

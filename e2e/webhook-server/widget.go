@@ -65,7 +65,7 @@ var (
 	_ conversion.Convertible = &WidgetV2{}
 )
 
-// addToScheme adds the kind at those versions that a release knows.
+// addToScheme adds the kind in the versions of a release.
 func addToScheme(scheme *runtime.Scheme, versions []string) error {
 	types := map[string]runtime.Object{"v1": &WidgetV1{}, "v1beta1": &WidgetV1beta1{}, "v2": &WidgetV2{}}
 	for _, version := range versions {
@@ -80,10 +80,10 @@ func addToScheme(scheme *runtime.Scheme, versions []string) error {
 	return nil
 }
 
-// Hub says that other versions are converted to this one.
+// Hub marks the version that others are converted to.
 func (*WidgetV1) Hub() {}
 
-// ConvertTo makes the same Widget at v1.
+// ConvertTo converts the Widget to v1.
 func (widget *WidgetV1beta1) ConvertTo(hub conversion.Hub) error {
 	to := hub.(*WidgetV1)
 	to.ObjectMeta, to.Status = widget.ObjectMeta, widget.Status
@@ -98,7 +98,7 @@ func (widget *WidgetV1beta1) ConvertTo(hub conversion.Hub) error {
 	return nil
 }
 
-// ConvertFrom makes the same Widget from one at v1.
+// ConvertFrom converts the Widget from v1.
 func (widget *WidgetV1beta1) ConvertFrom(hub conversion.Hub) error {
 	from := hub.(*WidgetV1)
 	widget.ObjectMeta, widget.Status = from.ObjectMeta, from.Status
@@ -109,7 +109,7 @@ func (widget *WidgetV1beta1) ConvertFrom(hub conversion.Hub) error {
 	return nil
 }
 
-// ConvertTo makes the same Widget at v1.
+// ConvertTo converts the Widget to v1.
 func (widget *WidgetV2) ConvertTo(hub conversion.Hub) error {
 	to := hub.(*WidgetV1)
 	to.ObjectMeta, to.Status = widget.ObjectMeta, widget.Status
@@ -120,7 +120,7 @@ func (widget *WidgetV2) ConvertTo(hub conversion.Hub) error {
 	return nil
 }
 
-// ConvertFrom makes the same Widget from one at v1.
+// ConvertFrom converts the Widget from v1.
 func (widget *WidgetV2) ConvertFrom(hub conversion.Hub) error {
 	from := hub.(*WidgetV1)
 	widget.ObjectMeta, widget.Status = from.ObjectMeta, from.Status

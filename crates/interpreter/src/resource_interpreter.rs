@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    fn named(
+    fn test_interpreter(
         name: &'static str,
         mode: InterpretingMode,
         answer: fn(&'static str, Question<'_>) -> Result<Answer, String>,
@@ -330,26 +330,44 @@ mod tests {
             (vec![], None),
             (vec![vec![]], None),
             (
-                vec![vec![named("a", Replace, sign)], vec![named("b", Replace, sign)]],
+                vec![
+                    vec![test_interpreter("a", Replace, sign)],
+                    vec![test_interpreter("b", Replace, sign)],
+                ],
                 Some("a"),
             ),
             (
-                vec![vec![named("a", Replace, sign), named("b", Replace, fail)]],
+                vec![vec![
+                    test_interpreter("a", Replace, sign),
+                    test_interpreter("b", Replace, fail),
+                ]],
                 Some("a"),
             ),
-            (vec![vec![], vec![named("b", Replace, sign)]], Some("b")),
             (
-                vec![vec![named("a", Chain, sign)], vec![named("b", Replace, sign)]],
+                vec![vec![], vec![test_interpreter("b", Replace, sign)]],
+                Some("b"),
+            ),
+            (
+                vec![
+                    vec![test_interpreter("a", Chain, sign)],
+                    vec![test_interpreter("b", Replace, sign)],
+                ],
                 Some("ba"),
             ),
             (
                 vec![
-                    vec![named("a", Chain, sign), named("b", Chain, sign)],
-                    vec![named("c", Replace, sign), named("d", Replace, fail)],
+                    vec![
+                        test_interpreter("a", Chain, sign),
+                        test_interpreter("b", Chain, sign),
+                    ],
+                    vec![
+                        test_interpreter("c", Replace, sign),
+                        test_interpreter("d", Replace, fail),
+                    ],
                 ],
                 Some("cba"),
             ),
-            (vec![vec![named("a", Chain, sign)]], Some("a")),
+            (vec![vec![test_interpreter("a", Chain, sign)]], Some("a")),
         ] {
             let kept = interpreter_with(sources)
                 .retain(&object(), &json!({}))
@@ -363,8 +381,14 @@ mod tests {
     async fn an_error_is_final() {
         use InterpretingMode::{Chain, Replace};
         for sources in [
-            vec![vec![named("a", Replace, fail)], vec![named("b", Replace, sign)]],
-            vec![vec![named("b", Chain, sign)], vec![named("a", Replace, fail)]],
+            vec![
+                vec![test_interpreter("a", Replace, fail)],
+                vec![test_interpreter("b", Replace, sign)],
+            ],
+            vec![
+                vec![test_interpreter("b", Chain, sign)],
+                vec![test_interpreter("a", Replace, fail)],
+            ],
         ] {
             let interpreter = interpreter_with(sources);
             let error = interpreter.retain(&object(), &json!({})).await.unwrap_err();
@@ -380,18 +404,21 @@ mod tests {
             let broken = || -> Arc<dyn Interpreter> { Arc::new(Skippable(mode)) };
             for (sources, expected) in [
                 (vec![vec![broken()]], None),
-                (vec![vec![broken()], vec![named("b", Replace, sign)]], Some("b")),
+                (
+                    vec![vec![broken()], vec![test_interpreter("b", Replace, sign)]],
+                    Some("b"),
+                ),
                 (
                     vec![
-                        vec![broken(), named("b", Chain, sign)],
-                        vec![named("c", Replace, sign)],
+                        vec![broken(), test_interpreter("b", Chain, sign)],
+                        vec![test_interpreter("c", Replace, sign)],
                     ],
                     Some("cb"),
                 ),
                 (
                     vec![
-                        vec![named("a", Chain, sign), broken()],
-                        vec![named("c", Replace, sign)],
+                        vec![test_interpreter("a", Chain, sign), broken()],
+                        vec![test_interpreter("c", Replace, sign)],
                     ],
                     Some("ca"),
                 ),
@@ -412,21 +439,36 @@ mod tests {
         let unhealthy = |_: &'static str, _: Question<'_>| Ok(Answer::Health(false));
         for (sources, expected) in [
             (vec![], ObjectHealth::Healthy),
-            (vec![vec![named("a", Replace, healthy)]], ObjectHealth::Healthy),
             (
-                vec![vec![named("a", Replace, unhealthy)]],
+                vec![vec![test_interpreter("a", Replace, healthy)]],
+                ObjectHealth::Healthy,
+            ),
+            (
+                vec![vec![test_interpreter("a", Replace, unhealthy)]],
                 ObjectHealth::Unhealthy,
             ),
             (
-                vec![vec![named("a", Chain, healthy), named("b", Replace, unhealthy)]],
+                vec![vec![
+                    test_interpreter("a", Chain, healthy),
+                    test_interpreter("b", Replace, unhealthy),
+                ]],
                 ObjectHealth::Unhealthy,
             ),
             (
-                vec![vec![named("a", Chain, unhealthy), named("b", Replace, healthy)]],
+                vec![vec![
+                    test_interpreter("a", Chain, unhealthy),
+                    test_interpreter("b", Replace, healthy),
+                ]],
                 ObjectHealth::Unhealthy,
             ),
-            (vec![vec![named("a", Replace, fail)]], ObjectHealth::Unknown),
-            (vec![vec![named("a", Replace, sign)]], ObjectHealth::Unknown),
+            (
+                vec![vec![test_interpreter("a", Replace, fail)]],
+                ObjectHealth::Unknown,
+            ),
+            (
+                vec![vec![test_interpreter("a", Replace, sign)]],
+                ObjectHealth::Unknown,
+            ),
         ] {
             let (health, error) = interpreter_with(sources).health(&object()).await;
             assert_eq!(health, expected);
@@ -447,8 +489,8 @@ mod tests {
             Ok(Answer::Dependency(vec![on("both"), on(name)]))
         };
         let interpreter = interpreter_with(vec![vec![
-            named("a", Chain, depends),
-            named("b", Replace, depends),
+            test_interpreter("a", Chain, depends),
+            test_interpreter("b", Replace, depends),
         ]]);
         let dependencies = interpreter.dependencies(&object()).await.unwrap();
         let names: Vec<_> = dependencies

@@ -246,10 +246,10 @@ impl Expression {
             Self::Number(_) => "(0/0)".to_owned(),
             Self::Small(number) => format!("({number})"),
             Self::Special(special) => format!("({})", special.0),
-            Self::Text(text) => quoted(text.as_bytes()),
+            Self::Text(text) => quote(text.as_bytes()),
             Self::Pattern(parts) => {
                 let pattern: String = parts.iter().map(|part| part.0).collect();
-                quoted(pattern.as_bytes())
+                quote(pattern.as_bytes())
             }
             Self::Variable(variable) => variable.0.to_owned(),
             Self::Object => "obj".to_owned(),
@@ -265,11 +265,13 @@ impl Expression {
             }
             Self::Length(value) => format!("(#({}))", value.source()),
             Self::Not(value) => format!("(not ({}))", value.source()),
-            Self::Call(function, values) => format!("{}({})", function.0, listed(values)),
-            Self::CallValue(function, values) => format!("({})({})", function.source(), listed(values)),
+            Self::Call(function, values) => format!("{}({})", function.0, comma_separated(values)),
+            Self::CallValue(function, values) => {
+                format!("({})({})", function.source(), comma_separated(values))
+            }
             Self::Method(value, function, values) => {
                 let name = function.0.rsplit('.').next().unwrap_or(function.0);
-                format!("({}):{name}({})", value.source(), listed(values))
+                format!("({}):{name}({})", value.source(), comma_separated(values))
             }
             Self::Protected(body) => format!("pcall(function() {} end)", block(body)),
             Self::Handled(body, handler) => {
@@ -283,12 +285,12 @@ impl Expression {
     }
 }
 
-fn listed(values: &[Expression]) -> String {
+fn comma_separated(values: &[Expression]) -> String {
     let values: Vec<_> = values.iter().map(Expression::source).collect();
     values.join(", ")
 }
 
-fn quoted(text: &[u8]) -> String {
+fn quote(text: &[u8]) -> String {
     let mut quoted = String::from("(\"");
     for byte in text {
         let _ = write!(quoted, "\\{byte:03}");

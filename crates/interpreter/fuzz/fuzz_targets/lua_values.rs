@@ -31,8 +31,8 @@ fuzz_target!(|text: &str| {
     let Ok(Answer::Object(kept)) = UNCHANGED.interpret(question, &limits) else {
         panic!("not kept: {text}");
     };
-    let expected = converted(&desired);
-    assert_eq!(pruned(&kept), pruned(&expected), "{text}");
+    let expected = convert(&desired);
+    assert_eq!(prune(&kept), prune(&expected), "{text}");
     if expected == desired_without_floats(&desired) && is_unambiguous(&desired) {
         assert_eq!(kept, expected, "{text}");
     }
@@ -54,7 +54,7 @@ fuzz_target!(|text: &str| {
 });
 
 /// Drops nulls, and converts numbers to Go's float format and back.
-fn converted(value: &Value) -> Value {
+fn convert(value: &Value) -> Value {
     match value {
         Value::Number(number) => {
             let number = number.as_f64().expect("JSON numbers are finite");
@@ -73,7 +73,7 @@ fn converted(value: &Value) -> Value {
             let fields = fields.iter().filter(|(_, field)| !field.is_null());
             Value::Object(
                 fields
-                    .map(|(name, field)| (name.clone(), converted(field)))
+                    .map(|(name, field)| (name.clone(), convert(field)))
                     .collect(),
             )
         }
@@ -81,10 +81,10 @@ fn converted(value: &Value) -> Value {
     }
 }
 
-/// Converts only numbers, as [`converted`] does.
+/// Converts only numbers, as [`convert`] does.
 fn desired_without_floats(value: &Value) -> Value {
     match value {
-        Value::Number(_) => converted(value),
+        Value::Number(_) => convert(value),
         Value::Array(items) => items.iter().map(desired_without_floats).collect(),
         Value::Object(fields) => {
             let fields = fields.iter();
@@ -99,13 +99,13 @@ fn desired_without_floats(value: &Value) -> Value {
 }
 
 /// Removes everything that is empty or contains only empty values.
-fn pruned(value: &Value) -> Value {
+fn prune(value: &Value) -> Value {
     let is_something =
         |value: &Value| !matches!(value, Value::Array(items) if items.is_empty()) && value != &json!({});
     match value {
         Value::Array(items) => items.iter().map(pruned).filter(is_something).collect(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, field)| (name.clone(), pruned(field)));
+            let fields = fields.iter().map(|(name, field)| (name.clone(), prune(field)));
             Value::Object(
                 fields
                     .filter(|(_, field)| is_something(field))

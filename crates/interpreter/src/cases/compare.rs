@@ -47,12 +47,12 @@ pub(super) fn differences(expected: &Value, result: &CaseResult) -> Vec<Differen
                 ["apiVersion", "kind", "namespace", "name"]
                     .map(|field| reference[field].as_str().unwrap_or_default().to_owned())
             };
-            let (expected, actual) = (sorted(expected, key), sorted(&result.value, key));
+            let (expected, actual) = (sort_by_key(expected, key), sort_by_key(&result.value, key));
             compare(&expected, &actual, &path, Strictness::Typed, &mut found);
         }
         "components" => {
             let key = |component: &Value| component["name"].as_str().unwrap_or_default().to_owned();
-            let (expected, actual) = (sorted(expected, key), sorted(&result.value, key));
+            let (expected, actual) = (sort_by_key(expected, key), sort_by_key(&result.value, key));
             compare(&expected, &actual, &path, Strictness::Typed, &mut found);
         }
         "requires" => compare(expected, &result.value, &path, Strictness::Typed, &mut found),
@@ -62,7 +62,7 @@ pub(super) fn differences(expected: &Value, result: &CaseResult) -> Vec<Differen
 }
 
 /// Sorts a list whose order does not matter.
-fn sorted<K: Ord>(list: &Value, key: impl Fn(&Value) -> K) -> Value {
+fn sort_by_key<K: Ord>(list: &Value, key: impl Fn(&Value) -> K) -> Value {
     let mut list = list.clone();
     if let Some(items) = list.as_array_mut() {
         items.sort_by_key(|item| key(item));
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn compared(name: &'static str, expected: Value, value: Value) -> Vec<String> {
+    fn difference_texts(name: &'static str, expected: Value, value: Value) -> Vec<String> {
         let found = differences(&expected, &CaseResult { name, value });
         found.iter().map(ToString::to_string).collect()
     }
@@ -216,7 +216,7 @@ mod tests {
                 json!([{"name": "a", "replicas": 2}, {"name": "b", "replicas": 1}]),
             ),
         ] {
-            assert_eq!(compared(name, expected, actual), [""; 0]);
+            assert_eq!(difference_texts(name, expected, actual), [""; 0]);
         }
     }
 
@@ -254,7 +254,7 @@ mod tests {
                 &["status.a: expected [], not nothing"],
             ),
         ] {
-            assert_eq!(compared(name, expected, actual), said);
+            assert_eq!(difference_texts(name, expected, actual), said);
         }
     }
 }

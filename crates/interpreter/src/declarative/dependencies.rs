@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn found(rule: Value, object: &Value) -> Vec<String> {
+    fn find_references(rule: Value, object: &Value) -> Vec<String> {
         let rule = serde_json::from_value(rule).unwrap();
         let declared = DeclaredDependencies::compile(&rule, "d").unwrap().unwrap();
         let text = |reference: DependentObjectReference| {
@@ -235,7 +235,7 @@ mod tests {
                 vec!["ConfigMap n/a", "ConfigMap n/b"],
             ),
         ] {
-            assert_eq!(found(rule.clone(), &object), expected, "{rule}");
+            assert_eq!(find_references(rule.clone(), &object), expected, "{rule}");
         }
     }
 
@@ -245,8 +245,8 @@ mod tests {
             json!({"spec": {"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]}});
         let object = json!({"metadata": {"namespace": "n"}, "spec": {"template": template}});
         let rule = json!({"podTemplatePath": ".spec.template"});
-        assert_eq!(found(rule.clone(), &object), ["Secret n/s"]);
-        assert_eq!(found(rule, &json!({})), [""; 0]);
+        assert_eq!(find_references(rule.clone(), &object), ["Secret n/s"]);
+        assert_eq!(find_references(rule, &json!({})), [""; 0]);
     }
 
     #[test]

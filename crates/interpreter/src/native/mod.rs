@@ -135,14 +135,14 @@ impl NativeRule {
                 }
             }
             (Self::ReviseReplica(rule), Question::ReviseReplica { object, replicas }) => {
-                Answer::Object(rule.revised(object, replicas)?)
+                Answer::Object(rule.revise(object, replicas)?)
             }
             (Self::Dependency(rule), Question::Dependency { object }) => {
                 Answer::Dependency(rule(&Fields::new(object))?)
             }
             (Self::Status(rule), Question::Status { object }) => Answer::Status(rule(&Fields::new(object))?),
             (Self::AggregateStatus(rule, now), Question::AggregateStatus { object, items }) => {
-                Answer::Object(aggregate_status::aggregated(*rule, object, items, now())?)
+                Answer::Object(aggregate_status::aggregate(*rule, object, items, now())?)
             }
             _ => return Err(OtherAnswerError(question.operation()).into()),
         })

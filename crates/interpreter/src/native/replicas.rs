@@ -87,7 +87,7 @@ impl ReplicaRule {
 
     /// Returns the object with another number of replicas. If the field is absent, another controller manages
     /// it, and it is not set.
-    pub(super) fn revised(self, object: &Value, replicas: i64) -> Result<Value, FieldTypeError> {
+    pub(super) fn revise(self, object: &Value, replicas: i64) -> Result<Value, FieldTypeError> {
         let name = match self {
             Self::Replicas => "replicas",
             Self::Job => "parallelism",

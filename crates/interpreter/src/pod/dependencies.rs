@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     /// The kinds and names of dependencies of a pod spec.
-    fn named(spec: &Value) -> Vec<String> {
+    fn dependency_names(spec: &Value) -> Vec<String> {
         let references = dependencies(&json!({"spec": spec}), Some("n"));
         references
             .into_iter()
@@ -180,7 +180,7 @@ mod tests {
                 "Secret a",
             ),
         ] {
-            assert_eq!(named(&spec), [expected], "{spec}");
+            assert_eq!(dependency_names(&spec), [expected], "{spec}");
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
                 ],
             }]});
             assert_eq!(
-                named(&spec),
+                dependency_names(&spec),
                 ["ConfigMap a", "ConfigMap c", "Secret b", "Secret d"],
                 "{containers}"
             );
@@ -210,8 +210,8 @@ mod tests {
             "imagePullSecrets": [{"name": "b"}, {"name": "a"}, {"name": "b"}, {"name": ""}, {}, 3],
             "volumes": [{"secret": {"secretName": "a"}}, {"configMap": {"name": ""}}, {"emptyDir": {}}],
         });
-        assert_eq!(named(&spec), ["Secret a", "Secret b"]);
-        assert!(named(&json!({"serviceAccountName": ""})).is_empty());
+        assert_eq!(dependency_names(&spec), ["Secret a", "Secret b"]);
+        assert!(dependency_names(&json!({"serviceAccountName": ""})).is_empty());
         assert!(dependencies(&json!(null), None).is_empty());
     }
 

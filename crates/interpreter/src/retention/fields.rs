@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    fn retained(paths: &[&str], desired: &Value, observed: &Value) -> Value {
+    fn retain_fields(paths: &[&str], desired: &Value, observed: &Value) -> Value {
         let paths: Vec<_> = paths.iter().map(|path| (*path).to_owned()).collect();
         RetainedFields::compile(&paths).unwrap().retain(desired, observed)
     }
@@ -144,7 +144,7 @@ mod tests {
                 json!({"metadata": {"annotations": {"a.b/c": "1"}}}),
             ),
         ] {
-            assert_eq!(retained(&[path], &desired, &observed), expected, "{path}");
+            assert_eq!(retain_fields(&[path], &desired, &observed), expected, "{path}");
         }
     }
 
@@ -152,8 +152,8 @@ mod tests {
     fn paths_are_applied_in_order() {
         let observed = json!({"a": {"b": 1}});
         let desired = json!({"a": {"c": 2}});
-        assert_eq!(retained(&[".a.b", ".a"], &desired, &observed), observed);
-        assert_eq!(retained(&[], &desired, &observed), desired);
+        assert_eq!(retain_fields(&[".a.b", ".a"], &desired, &observed), observed);
+        assert_eq!(retain_fields(&[], &desired, &observed), desired);
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl HookClient {
     pub async fn handlers<H: Hook>(&self, namespace: &str) -> Result<Vec<String>, HookCallError> {
         let hook = H::reference();
         self.definition(&hook)?;
-        let handlers = self.selected(&hook, namespace).await?;
+        let handlers = self.matching_handlers(&hook, namespace).await?;
         Ok(handlers.iter().map(|handler| handler.name.clone()).collect())
     }
 
@@ -136,7 +136,7 @@ impl HookClient {
     ) -> Result<H::Response, HookCallError> {
         let hook = H::reference();
         let definition = self.definition(&hook)?;
-        let handlers = self.selected(&hook, namespace).await?;
+        let handlers = self.matching_handlers(&hook, namespace).await?;
         let mut response = H::Response::default();
         let Some(first) = handlers.first() else {
             return Ok(response);
@@ -167,7 +167,7 @@ impl HookClient {
     }
 
     /// Returns the handlers of a hook that apply to objects of `namespace`.
-    async fn selected(
+    async fn matching_handlers(
         &self,
         hook: &HookReference,
         namespace: &str,

@@ -74,7 +74,7 @@ impl<'a> PreparedRequest<'a> {
             to: handler.hook.clone(),
         })?;
         let body = match conversion.is_empty() {
-            true if handler.config.settings.is_empty() => self.common()?,
+            true if handler.config.settings.is_empty() => self.encode_common()?,
             true => self.encode(&handler.config.settings)?.into(),
             false => self.encode_converted(handler, &conversion)?,
         };
@@ -90,7 +90,7 @@ impl<'a> PreparedRequest<'a> {
         serde_json::from_slice(&self.encode(settings)?).map_err(HandlerError::Encode)
     }
 
-    fn common(&self) -> Result<Bytes, HandlerError> {
+    fn encode_common(&self) -> Result<Bytes, HandlerError> {
         if let Some(known) = self.common.get() {
             return Ok(known.clone());
         }
@@ -98,7 +98,7 @@ impl<'a> PreparedRequest<'a> {
         Ok(self.common.get_or_init(|| encoded).clone())
     }
 
-    fn merged(&self, settings: &HookSettings) -> Option<Map<String, Value>> {
+    fn merge_settings(&self, settings: &HookSettings) -> Option<Map<String, Value>> {
         let mut merged: Map<_, _> = settings
             .iter()
             .map(|(key, value)| (key.clone(), Value::String(value.clone())))
@@ -109,7 +109,7 @@ impl<'a> PreparedRequest<'a> {
 
     fn encode(&self, settings: &HookSettings) -> Result<Vec<u8>, HandlerError> {
         let Self { head, fields, .. } = self;
-        let Some(settings) = self.merged(settings) else {
+        let Some(settings) = self.merge_settings(settings) else {
             return Ok([head, &fields[..], b"}"].concat());
         };
         let settings = serde_json::to_vec(&settings).map_err(HandlerError::Encode)?;
@@ -148,7 +148,7 @@ mod tests {
         registry::ExtensionConfig,
     };
 
-    fn sent<H: Hook>(request: Value, settings: &[(&str, &str)]) -> Value {
+    fn request_json<H: Hook>(request: Value, settings: &[(&str, &str)]) -> Value {
         let catalog = Catalog::cluster_api();
         let definition = catalog.get(&H::reference()).unwrap();
         let config = ExtensionConfig {
@@ -203,10 +203,13 @@ mod tests {
                 json!({"cluster": cluster, "settings": {"a": "1", "b": "3"}}),
             ),
         ] {
-            assert_eq!(sent::<BeforeClusterCreate>(request, config), typed(expected));
+            assert_eq!(
+                request_json::<BeforeClusterCreate>(request, config),
+                typed(expected)
+            );
         }
         assert_eq!(
-            sent::<Discovery>(json!({}), &[("a", "1")]),
+            request_json::<Discovery>(json!({}), &[("a", "1")]),
             json!({"kind": "DiscoveryRequest", "apiVersion": api_version}),
             "the request has no settings"
         );

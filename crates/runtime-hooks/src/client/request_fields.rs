@@ -228,7 +228,7 @@ mod tests {
         others: BTreeMap<String, Value>,
     }
 
-    fn written(request: &impl Serialize) -> (Value, Map<String, Value>) {
+    fn serialize(request: &impl Serialize) -> (Value, Map<String, Value>) {
         let RequestFields { text, settings } = RequestFields::from_request(request).unwrap();
         let whole = [&b"{\"first\":0"[..], &text, b"}"].concat();
         (serde_json::from_slice(&whole).unwrap(), settings)
@@ -244,12 +244,12 @@ mod tests {
             left_out: None,
             others: serde_json::from_value(others).unwrap(),
         };
-        let (fields, settings) = written(&Some(&request));
+        let (fields, settings) = serialize(&Some(&request));
         assert_eq!(fields, json!({"first": null, "a\"b": {"c": [1]}}));
         assert_eq!(Value::Object(settings), json!({"key": "value"}));
-        assert_eq!(written(&serde_json::to_value(&request).unwrap()).0, fields);
+        assert_eq!(serialize(&serde_json::to_value(&request).unwrap()).0, fields);
         assert_eq!(
-            written(&json!({"settings": null})),
+            serialize(&json!({"settings": null})),
             (json!({"first": 0}), Map::new())
         );
     }
@@ -278,7 +278,7 @@ mod tests {
         fn fields_are_serialized_as_by_serde_json(fields in prop::collection::btree_map("[a-z\"\\\\\u{e9}]{1,4}", any::<i64>(), 0..5)) {
             let mut expected = serde_json::to_value(&fields).unwrap();
             expected["first"] = expected.get("first").cloned().unwrap_or(json!(0));
-            prop_assert_eq!(written(&fields).0, expected);
+            prop_assert_eq!(serialize(&fields).0, expected);
         }
     }
 }

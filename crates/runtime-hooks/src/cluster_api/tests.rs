@@ -27,8 +27,8 @@ impl Case {
     fn for_hook<H: Hook>() -> Self {
         Self {
             name: H::NAME,
-            request: again::<H::Request>,
-            response: again::<H::Response>,
+            request: round_trip::<H::Request>,
+            response: round_trip::<H::Response>,
             default_response: || serde_json::to_value(H::Response::default()).unwrap(),
             with_outcome: |outcome| {
                 let mut response = H::Response::default();
@@ -44,7 +44,7 @@ fn read<T: serde::de::DeserializeOwned>(body: &Value) -> T {
     go_json::read(body.to_string().as_bytes()).unwrap()
 }
 
-fn again<T: serde::de::DeserializeOwned + serde::Serialize>(body: &Value) -> Value {
+fn round_trip<T: serde::de::DeserializeOwned + serde::Serialize>(body: &Value) -> Value {
     serde_json::to_value(read::<T>(body)).unwrap()
 }
 
@@ -75,7 +75,7 @@ fn examples() -> Map<String, Value> {
 }
 
 /// Removes `kind` and `apiVersion`, which our types do not have.
-fn untyped(body: &Value) -> Value {
+fn without_type(body: &Value) -> Value {
     let mut fields = body.as_object().unwrap().clone();
     fields.retain(|field, _| field != "kind" && field != "apiVersion");
     fields.into()
@@ -106,18 +106,18 @@ fn json_of_go_round_trips() {
             hook.check_request(request).unwrap();
             assert_eq!(
                 (case.request)(request),
-                untyped(request),
+                without_type(request),
                 "{which} request of {name}"
             );
             let response = &example[format!("{which}Response")];
             hook.check_response(response).unwrap();
             assert_eq!(
                 (case.response)(response),
-                untyped(response),
+                without_type(response),
                 "{which} response of {name}"
             );
         }
-        let typed = hook.typed_request(untyped(&example["fullRequest"]).as_object().unwrap().clone());
+        let typed = hook.typed_request(without_type(&example["fullRequest"]).as_object().unwrap().clone());
         assert_eq!(
             Value::Object(typed),
             example["fullRequest"],

@@ -6,15 +6,15 @@ fn handler(name: &str, hook: &str) -> Value {
     json!({"name": name, "requestHook": {"apiVersion": format!("{GROUP}/{VERSION}"), "hook": hook}})
 }
 
-fn discovered(answer: &Value) -> Result<Discovered, DiscoveryError> {
+fn discover(answer: &Value) -> Result<Discovered, DiscoveryError> {
     read_answer(answer.to_string().as_bytes(), &Catalog::cluster_api())
 }
 
 fn read(answer: &Value) -> Result<Vec<Handler>, DiscoveryError> {
-    discovered(answer).map(|discovered| discovered.handlers)
+    discover(answer).map(|discovered| discovered.handlers)
 }
 
-fn with(field: &str, value: Value) -> Value {
+fn answer_with(field: &str, value: Value) -> Value {
     let mut handler = handler("first", "BeforeClusterCreate");
     handler[field] = value;
     json!({"status": "Success", "handlers": [handler]})
@@ -51,7 +51,7 @@ fn handlers_are_sorted_and_have_defaults() {
 fn hooks_of_unknown_groups_are_accepted() {
     let own = json!({"apiVersion": "hooks.example.com/v1", "hook": "BeforeCoffee"});
     assert_eq!(
-        read(&with("requestHook", own)).unwrap()[0].hook.path(),
+        read(&answer_with("requestHook", own)).unwrap()[0].hook.path(),
         "/hooks.example.com/v1/beforecoffee"
     );
 }
@@ -64,7 +64,7 @@ fn unknown_hooks_of_a_known_group_are_skipped() {
     let answer = json!({"status": "Success", "handlers": [
         handler("first", "BeforeClusterCreate"), second, {"name": "third", "requestHook": newer},
     ]});
-    let found = discovered(&answer).unwrap();
+    let found = discover(&answer).unwrap();
     assert_eq!(found.handlers.len(), 1);
     let unknown: Vec<_> = found
         .unknown
@@ -156,7 +156,11 @@ fn every_problem_is_reported() {
             "handlers[0].requestHook: hook \"a/b\" must be the name of a hook",
         ),
     ] {
-        assert_eq!(message(&with(field, value.clone())), expected, "{field}: {value}");
+        assert_eq!(
+            message(&answer_with(field, value.clone())),
+            expected,
+            "{field}: {value}"
+        );
     }
     let twice = json!({"status": "Success", "handlers": [
         handler("a", "BeforeClusterCreate"), handler("a", "GeneratePatches"), 1, handler("", "GeneratePatches"),

@@ -168,7 +168,7 @@ impl Registry {
                 return Err(RegisterError::Paused(name.clone()));
             }
             let handlers = extension_config::discovered_handlers(config, self.needs_ca_bundle)?;
-            registered(ExtensionConfig::read(config)?, handlers)
+            registered_handlers(ExtensionConfig::read(config)?, handlers)
         };
         let read = read();
         let mut known = self.known.write();
@@ -189,7 +189,7 @@ impl Registry {
     /// When the name of a handler is invalid. The previous registration is kept.
     pub fn register(&self, config: ExtensionConfig, handlers: Vec<Handler>) -> Result<(), RegisterError> {
         let name = config.name.clone();
-        let handlers = registered(config, handlers)?;
+        let handlers = registered_handlers(config, handlers)?;
         self.known.write().replace(name, handlers);
         Ok(())
     }
@@ -265,7 +265,7 @@ impl Default for Registry {
     }
 }
 
-fn registered(
+fn registered_handlers(
     config: ExtensionConfig,
     handlers: Vec<Handler>,
 ) -> Result<Vec<RegisteredHandler>, RegisterError> {

@@ -28,12 +28,12 @@ fn config(name: &str, handlers: &[(&str, &str)]) -> Value {
     })
 }
 
-fn names(registry: &Registry, hook: &HookReference) -> Vec<String> {
+fn handler_names(registry: &Registry, hook: &HookReference) -> Vec<String> {
     let handlers = registry.list(hook).unwrap();
     handlers.iter().map(|handler| handler.name.clone()).collect()
 }
 
-fn refused(registry: &Registry, config: &Value) -> String {
+fn register_error(registry: &Registry, config: &Value) -> String {
     registry.apply(config).unwrap_err().to_string()
 }
 
@@ -47,7 +47,7 @@ fn lookups_fail_until_extension_configs_are_listed() {
     assert_eq!(registry.list(&create), Err(NotListedError));
     assert_eq!(registry.get("first.ext1"), Err(NotListedError));
     registry.mark_listed();
-    assert_eq!(names(&registry, &create), ["first.ext1"]);
+    assert_eq!(handler_names(&registry, &create), ["first.ext1"]);
 }
 
 #[test]
@@ -63,19 +63,19 @@ fn handlers_are_registered_with_their_extension_config() {
         ("c", "BeforeClusterUpgrade"),
     ];
     registry.apply(&config("ext1", &first)).unwrap();
-    assert_eq!(names(&registry, &create), ["a.ext1", "b.ext1"]);
-    assert_eq!(names(&registry, &upgrade), ["c.ext1"]);
+    assert_eq!(handler_names(&registry, &create), ["a.ext1", "b.ext1"]);
+    assert_eq!(handler_names(&registry, &upgrade), ["c.ext1"]);
     registry
         .apply(&config("ext2", &[("a", "BeforeClusterUpgrade")]))
         .unwrap();
-    assert_eq!(names(&registry, &upgrade), ["a.ext2", "c.ext1"]);
+    assert_eq!(handler_names(&registry, &upgrade), ["a.ext2", "c.ext1"]);
     registry
         .apply(&config("ext1", &[("a", "BeforeClusterUpgrade")]))
         .unwrap();
-    assert!(names(&registry, &create).is_empty());
-    assert_eq!(names(&registry, &upgrade), ["a.ext1", "a.ext2"]);
+    assert!(handler_names(&registry, &create).is_empty());
+    assert_eq!(handler_names(&registry, &upgrade), ["a.ext1", "a.ext2"]);
     registry.remove("ext1");
-    assert_eq!(names(&registry, &upgrade), ["a.ext2"]);
+    assert_eq!(handler_names(&registry, &upgrade), ["a.ext2"]);
     registry.retain(|name| name != "ext2");
     assert!(registry.handlers().unwrap().is_empty() && registry.states().is_empty());
 
@@ -181,7 +181,7 @@ fn an_invalid_extension_config_is_rejected() {
         ),
     ] {
         let registry = Registry::listed();
-        assert_eq!(refused(&registry, &wrong), expected);
+        assert_eq!(register_error(&registry, &wrong), expected);
         assert_eq!(
             registry.states()["ext1"],
             RegistrationState::Waiting(expected.into())
@@ -209,7 +209,7 @@ fn an_invalid_extension_config_is_rejected() {
     selects["spec"]["namespaceSelector"] =
         json!({"matchExpressions": [{"key": "a", "operator": "bad-operator"}]});
     assert_eq!(
-        refused(&registry, &selects),
+        register_error(&registry, &selects),
         "spec.namespaceSelector.matchExpressions[0].operator: must be In, NotIn, Exists or DoesNotExist"
     );
 }
@@ -224,9 +224,12 @@ fn a_paused_extension_config_is_unchanged() {
         .as_array_mut()
         .unwrap()
         .push(json!({"type": "Paused", "status": "True"}));
-    assert_eq!(refused(&registry, &paused), "ExtensionConfig ext1 is paused");
     assert_eq!(
-        names(&registry, &BeforeClusterCreate::reference()),
+        register_error(&registry, &paused),
+        "ExtensionConfig ext1 is paused"
+    );
+    assert_eq!(
+        handler_names(&registry, &BeforeClusterCreate::reference()),
         ["first.ext1"]
     );
 }
@@ -239,7 +242,7 @@ fn v1alpha1_conditions_are_read_from_the_v1beta2_path() {
     let conditions = older["status"]["conditions"].take();
     older["status"]["conditions"] = json!([{"type": "Discovered", "status": "True"}]);
     assert!(
-        refused(&registry, &older).contains("waiting for"),
+        register_error(&registry, &older).contains("waiting for"),
         "the v1alpha1 conditions are not used"
     );
     older["status"]["v1beta2"] = json!({"conditions": conditions});

@@ -153,16 +153,16 @@ where
         let definition = self.definition.clone();
         Ok(Box::pin(async move {
             let response = response.await;
-            write_json(&definition, response.unwrap_or_else(failed))
+            write_json(&definition, response.unwrap_or_else(failure_response))
         }))
     }
 
     fn failure(&self, message: String) -> serde_json::Result<Vec<u8>> {
-        write_json(&self.definition, failed(message))
+        write_json(&self.definition, failure_response(message))
     }
 }
 
-fn failed(message: String) -> Value {
+fn failure_response(message: String) -> Value {
     json!({ "status": ResponseStatus::Failure, "message": message })
 }
 

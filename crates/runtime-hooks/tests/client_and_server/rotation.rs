@@ -50,7 +50,7 @@ impl Callers {
         callers
     }
 
-    /// Waits for enough calls that the server has reloaded its files meanwhile.
+    /// Waits for enough calls that the server reloads its files in between.
     async fn wait_for_more_calls(&self) {
         tokio::time::sleep(PERIOD * 5).await;
         let enough = self.calls.load(Ordering::SeqCst) + 20;
@@ -68,7 +68,7 @@ impl Callers {
 }
 
 /// Reports whether a call of a new client succeeds.
-async fn answered(server: &Extension, ca_bundle: &str, identity: Option<LiveCertificate>) -> bool {
+async fn is_answered(server: &Extension, ca_bundle: &str, identity: Option<LiveCertificate>) -> bool {
     let client = server.unregistered_client(identity);
     client.discover(&config(ca_bundle)).await.is_ok()
 }
@@ -99,13 +99,13 @@ async fn calls_succeed_during_a_server_ca_rotation() {
         callers.wait_for_more_calls().await;
         issue(new, server.folder.path());
         eventually("the new certificate is served", async || {
-            answered(&server, &new.pem(), None).await
+            is_answered(&server, &new.pem(), None).await
         })
         .await;
         callers.wait_for_more_calls().await;
         register(&new.pem());
         callers.wait_for_more_calls().await;
-        assert!(!answered(&server, &old.pem(), None).await);
+        assert!(!is_answered(&server, &old.pem(), None).await);
     }
     callers.finish().await;
 }
@@ -131,8 +131,8 @@ async fn calls_succeed_during_a_client_ca_rotation() {
         let folder = identity(authority);
         LiveCertificate::load(&CertificateFiles::in_folder(folder.path())).ok()
     };
-    assert!(!answered(&server, &ca_bundle, None).await);
-    assert!(!answered(&server, &ca_bundle, certificate_from(&second)).await);
+    assert!(!is_answered(&server, &ca_bundle, None).await);
+    assert!(!is_answered(&server, &ca_bundle, certificate_from(&second)).await);
     let folder = identity(&first);
     let files = CertificateFiles::in_folder(folder.path());
     let presented = LiveCertificate::follow(files, PERIOD).unwrap();
@@ -142,7 +142,7 @@ async fn calls_succeed_during_a_client_ca_rotation() {
     let trust = |pem: String| fs::write(server.folder.path().join("ca.crt"), pem).unwrap();
     trust(format!("{}{}", first.pem(), second.pem()));
     eventually("both CAs are trusted", async || {
-        answered(&server, &ca_bundle, certificate_from(&second)).await
+        is_answered(&server, &ca_bundle, certificate_from(&second)).await
     })
     .await;
     callers.wait_for_more_calls().await;
@@ -150,7 +150,7 @@ async fn calls_succeed_during_a_client_ca_rotation() {
     callers.wait_for_more_calls().await;
     trust(second.pem());
     eventually("the first CA is no longer trusted", async || {
-        !answered(&server, &ca_bundle, certificate_from(&first)).await
+        !is_answered(&server, &ca_bundle, certificate_from(&first)).await
     })
     .await;
     callers.wait_for_more_calls().await;

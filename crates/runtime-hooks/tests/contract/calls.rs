@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{Answer, Names, Peer, call, client, client_with_catalog, config, handler, pair};
 
-fn says(status: &str, message: &str) -> Answer {
+fn answer_with(status: &str, message: &str) -> Answer {
     Answer::json(&json!({"status": status, "message": message}))
 }
 
@@ -24,14 +24,14 @@ async fn only_successes_are_cached() {
     let failed = |problem: &str| Err(problem.to_owned());
     for policy in ["fail.ext1", "ignore.ext1"] {
         for (answer, expected, hits) in [
-            (says("Success", "a"), Ok("a".to_owned()), 1),
+            (answer_with("Success", "a"), Ok("a".to_owned()), 1),
             (
-                says("Failure", "a"),
+                answer_with("Failure", "a"),
                 failed("got failure response with message: a"),
                 2,
             ),
             (
-                says("A", "a"),
+                answer_with("A", "a"),
                 failed("got unknown response status \"A\" with message: a"),
                 2,
             ),
@@ -69,7 +69,7 @@ async fn only_successes_are_cached() {
 
 #[tokio::test]
 async fn a_cached_response_cannot_be_changed() {
-    let (_, client) = pair(says("Success", "a")).await;
+    let (_, client) = pair(answer_with("Success", "a")).await;
     let mut response = call(&client, "fail.ext1", true).await.unwrap();
     response.message.push_str(" changed");
     response.status = ResponseStatus::Failure;
@@ -113,7 +113,7 @@ async fn an_encoding_error_is_never_ignored() {
         const NAME: &'static str = "Unwritable";
     }
 
-    let peer = Peer::start("ext1", says("Success", "")).await;
+    let peer = Peer::start("ext1", answer_with("Success", "")).await;
     let mut catalog = Catalog::new();
     catalog.register::<Unwritable>().unwrap();
     let client = client_with_catalog(catalog, Names::new(&[("ext1", &peer)]));
@@ -134,7 +134,7 @@ async fn an_encoding_error_is_never_ignored() {
 
 #[tokio::test]
 async fn settings_are_merged_for_one_call_only() {
-    let (peer, client) = pair(says("Success", "")).await;
+    let (peer, client) = pair(answer_with("Success", "")).await;
     let mut request = BeforeClusterCreateRequest::default();
     let mut sent = Vec::new();
     for own in [&[][..], &[("b", "request")], &[("a", "request")], &[]] {
@@ -167,7 +167,7 @@ async fn settings_are_merged_for_one_call_only() {
 
 #[tokio::test]
 async fn the_first_failure_is_reported() {
-    let ok = || says("Success", "a");
+    let ok = || answer_with("Success", "a");
     let not_found = || Answer::Bytes(StatusCode::NOT_FOUND, vec![]);
     let problem = |name: &str, problem: &str| {
         Err(format!(
@@ -177,12 +177,12 @@ async fn the_first_failure_is_reported() {
     for (answers, expected, hits) in [
         ([ok(), ok()], Ok("a, a".to_owned()), [1, 1]),
         (
-            [says("Failure", "b"), says("Failure", "c")],
+            [answer_with("Failure", "b"), answer_with("Failure", "c")],
             problem("ext1", "got failure response with message: b"),
             [1, 0],
         ),
         (
-            [ok(), says("Failure", "c")],
+            [ok(), answer_with("Failure", "c")],
             problem("ext2", "got failure response with message: c"),
             [1, 1],
         ),
@@ -214,7 +214,7 @@ async fn the_first_failure_is_reported() {
 
 #[tokio::test]
 async fn handlers_of_unknown_hooks_are_an_error() {
-    let (_, client) = pair(says("Success", "")).await;
+    let (_, client) = pair(answer_with("Success", "")).await;
     let names = client.handlers::<BeforeClusterCreate>("default").await.unwrap();
     assert_eq!(names, ["fail.ext1", "ignore.ext1"]);
     client.registry().remove("ext1");
@@ -225,10 +225,10 @@ async fn handlers_of_unknown_hooks_are_an_error() {
             .unwrap()
             .is_empty()
     );
-    let nobody = client_with_catalog(Catalog::new(), Names::default());
-    let unknown = nobody.handlers::<BeforeClusterCreate>("default").await;
+    let client = client_with_catalog(Catalog::new(), Names::default());
+    let unknown = client.handlers::<BeforeClusterCreate>("default").await;
     assert!(matches!(unknown, Err(HookCallError::UnknownHook(_))));
     let request = BeforeClusterCreateRequest::default();
-    let all = nobody.call_all::<BeforeClusterCreate>("default", &request, CallOptions::default());
+    let all = client.call_all::<BeforeClusterCreate>("default", &request, CallOptions::default());
     assert!(matches!(all.await, Err(HookCallError::UnknownHook(_))));
 }

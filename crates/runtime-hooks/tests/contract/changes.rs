@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::peer::{Answer, call, config, handler, pair};
 
 /// A discovered ExtensionConfig with handlers of one hook; `which` appears in all of its fields.
-fn written(name: &str, handlers: &[&str], hook: &str, which: &str) -> Value {
+fn extension_config(name: &str, handlers: &[&str], hook: &str, which: &str) -> Value {
     let handlers = handlers.iter().map(|handler| {
         json!({
             "name": format!("{handler}.{name}"), "timeoutSeconds": which.len(),
@@ -41,8 +41,8 @@ fn written(name: &str, handlers: &[&str], hook: &str, which: &str) -> Value {
 #[test]
 fn an_extension_config_is_replaced_atomically() {
     let registry = Arc::new(Registry::listed());
-    let one = written("ext1", &["a", "b"], "BeforeClusterCreate", "one");
-    let other = written("ext1", &["a", "b", "c"], "BeforeClusterCreate", "other");
+    let one = extension_config("ext1", &["a", "b"], "BeforeClusterCreate", "one");
+    let other = extension_config("ext1", &["a", "b", "c"], "BeforeClusterCreate", "other");
     registry.apply(&one).unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..2)
@@ -79,7 +79,9 @@ fn a_handler_may_change_its_hook() {
         ("GeneratePatches", [0, 1]),
         ("BeforeClusterCreate", [1, 0]),
     ] {
-        registry.apply(&written("ext1", &["a"], hook, "one")).unwrap();
+        registry
+            .apply(&extension_config("ext1", &["a"], hook, "one"))
+            .unwrap();
         let found = [&create, &patches].map(|hook| registry.list(hook).unwrap().len());
         assert_eq!(found, counts, "{hook}");
     }
@@ -90,7 +92,7 @@ fn two_extension_configs_may_use_the_same_handler_names() {
     let registry = Registry::listed();
     for name in ["ext1", "ext2"] {
         registry
-            .apply(&written(name, &["a", "b"], "BeforeClusterCreate", name))
+            .apply(&extension_config(name, &["a", "b"], "BeforeClusterCreate", name))
             .unwrap();
     }
     let names: Vec<_> = registry
@@ -112,7 +114,7 @@ fn two_extension_configs_may_use_the_same_handler_names() {
 #[test]
 fn a_status_cannot_change_the_path() {
     let registry = Registry::listed();
-    let good = written("ext1", &["a"], "BeforeClusterCreate", "one");
+    let good = extension_config("ext1", &["a"], "BeforeClusterCreate", "one");
     registry.apply(&good).unwrap();
     for api_version in [
         "",
@@ -244,7 +246,7 @@ async fn settings_may_have_any_number_and_names() {
 }
 
 /// Arbitrary JSON in the fields of an ExtensionConfig.
-fn wild() -> impl Strategy<Value = Value> {
+fn any_extension_config() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -267,11 +269,11 @@ fn wild() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn an_invalid_extension_config_keeps_the_others(
-        at in "|/metadata|/spec|/spec/clientConfig|/status|/status/conditions|/status/handlers|/status/handlers/0", value in wild(),
+        at in "|/metadata|/spec|/spec/clientConfig|/status|/status/conditions|/status/handlers|/status/handlers/0", value in any_extension_config(),
     ) {
         let registry = Registry::listed();
-        registry.apply(&written("ext2", &["a"], "BeforeClusterCreate", "two")).unwrap();
-        let mut config = written("ext1", &["a"], "BeforeClusterCreate", "one");
+        registry.apply(&extension_config("ext2", &["a"], "BeforeClusterCreate", "two")).unwrap();
+        let mut config = extension_config("ext1", &["a"], "BeforeClusterCreate", "one");
         *config.pointer_mut(&at).unwrap() = value;
         let taken = registry.apply(&config).is_ok();
         let handlers = registry.handlers().unwrap();

@@ -16,7 +16,7 @@ use crate::peer::{Answer, Names, Peer, call, client, config, pair};
 const API_VERSION: &str = "hooks.runtime.cluster.x-k8s.io/v1alpha1";
 
 /// An answer with one handler in which a field is replaced.
-fn with(field: &str, value: Value) -> Answer {
+fn answer_with(field: &str, value: Value) -> Answer {
     let mut handler = json!({
         "name": "first", "requestHook": {"apiVersion": API_VERSION, "hook": "BeforeClusterCreate"},
     });
@@ -25,7 +25,7 @@ fn with(field: &str, value: Value) -> Answer {
 }
 
 /// Discovers a server with this answer; returns the names of its handlers or the error.
-async fn discovered(answer: Answer) -> Result<Vec<String>, String> {
+async fn discover(answer: Answer) -> Result<Vec<String>, String> {
     let peer = Peer::start("ext1", answer).await;
     let client = client(Names::new(&[("ext1", &peer)]));
     let discovered = client.discover(&config("ext1", "ext1", &peer.ca_bundle)).await;
@@ -39,7 +39,7 @@ async fn discovered(answer: Answer) -> Result<Vec<String>, String> {
 
 #[tokio::test]
 async fn discovery_sends_the_request_of_cluster_api() {
-    let peer = Peer::start("ext1", with("name", "first".into())).await;
+    let peer = Peer::start("ext1", answer_with("name", "first".into())).await;
     let client = client(Names::new(&[("ext1", &peer)]));
     let config = config("ext1", "ext1", &peer.ca_bundle);
     assert!(!config.settings.is_empty(), "settings are not sent");
@@ -59,11 +59,11 @@ async fn discovery_sends_the_request_of_cluster_api() {
 
 #[tokio::test]
 async fn a_handler_has_a_default_timeout_and_policy() {
-    let peer = Peer::start("ext1", with("name", "first".into())).await;
+    let peer = Peer::start("ext1", answer_with("name", "first".into())).await;
     let client = client(Names::new(&[("ext1", &peer)]));
     let config = config("ext1", "ext1", &peer.ca_bundle);
     for (sent, stored) in [(json!(null), Some(10)), (json!(0), None), (json!(30), Some(30))] {
-        peer.set(with("timeoutSeconds", sent.clone()));
+        peer.set(answer_with("timeoutSeconds", sent.clone()));
         let found = client.discover(&config).await.unwrap();
         assert_eq!(found.handlers[0].timeout_seconds, stored, "{sent}");
         assert_eq!(found.handlers[0].failure_policy, FailurePolicy::Fail);
@@ -90,7 +90,7 @@ async fn answers_that_cluster_api_rejects_are_rejected() {
             json!({"apiVersion": "too/many/slashes", "hook": "BeforeClusterCreate"}),
         ),
     ] {
-        let refused = discovered(with(field, value.clone())).await.unwrap_err();
+        let refused = discover(answer_with(field, value.clone())).await.unwrap_err();
         assert!(refused.starts_with("handlers[0]."), "{value}: {refused}");
     }
     let handler =
@@ -100,7 +100,7 @@ async fn answers_that_cluster_api_rejects_are_rejected() {
         ["BeforeClusterCreate", "GeneratePatches"],
     ] {
         let answer = json!({"status": "Success", "handlers": twice.map(handler)});
-        let refused = discovered(Answer::json(&answer)).await.unwrap_err();
+        let refused = discover(Answer::json(&answer)).await.unwrap_err();
         assert_eq!(refused, "handlers: duplicate name \"ext1\"");
     }
 }
@@ -108,7 +108,7 @@ async fn answers_that_cluster_api_rejects_are_rejected() {
 #[tokio::test]
 async fn an_unknown_hook_keeps_the_other_handlers() {
     let later = json!({"apiVersion": "hooks.runtime.cluster.x-k8s.io/v9", "hook": "BeforeClusterCreate"});
-    assert_eq!(discovered(with("requestHook", later)).await, Ok(vec![]));
+    assert_eq!(discover(answer_with("requestHook", later)).await, Ok(vec![]));
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn answers_that_go_accepts_are_accepted() {
         followed,
     ] {
         let sent = format!("{answer:?}");
-        assert_eq!(discovered(answer).await, Ok(vec!["first".to_owned()]), "{sent}");
+        assert_eq!(discover(answer).await, Ok(vec!["first".to_owned()]), "{sent}");
     }
 }
 
@@ -193,7 +193,7 @@ async fn the_last_duplicate_field_wins_in_any_case() {
         (r#"{"status": "Success", "STATUS": null}"#, true),
     ] {
         let answer = Answer::text(body);
-        assert_eq!(discovered(answer).await.is_ok(), expected, "{body}");
+        assert_eq!(discover(answer).await.is_ok(), expected, "{body}");
         let (_, client) = pair(Answer::text(body)).await;
         let called = call(&client, "fail.ext1", false).await;
         assert_eq!(
@@ -205,13 +205,13 @@ async fn the_last_duplicate_field_wins_in_any_case() {
     let twice = format!(
         r#"{{"status": "Success", "handlers": [{{"name": "a.b", "NAME": "b", "requestHook": {hook}}}], "Handlers": null}}"#
     );
-    assert_eq!(discovered(Answer::text(&twice)).await, Ok(vec!["b".to_owned()]));
+    assert_eq!(discover(Answer::text(&twice)).await, Ok(vec!["b".to_owned()]));
 }
 
 #[tokio::test]
 async fn discovery_times_out_after_ten_seconds() {
     let started = Instant::now();
-    let problem = discovered(Answer::Silence).await.unwrap_err();
+    let problem = discover(Answer::Silence).await.unwrap_err();
     assert_eq!(problem, "no answer within 10.0s");
     assert!(started.elapsed() >= Duration::from_secs(10));
 }

@@ -35,7 +35,7 @@ async fn outcome(server: HookServer) -> (String, String) {
     post(&server, FIRST, "{}").await.outcome()
 }
 
-fn pair(status: &str, message: &str) -> (String, String) {
+fn outcome_of(status: &str, message: &str) -> (String, String) {
     (status.into(), message.into())
 }
 
@@ -47,20 +47,20 @@ async fn responses_and_errors_are_returned() {
         ..Default::default()
     };
     let plain = first(move |_, _| async move { response(ResponseStatus::Success, "a") });
-    assert_eq!(outcome(plain).await, pair("Success", "a"));
+    assert_eq!(outcome(plain).await, outcome_of("Success", "a"));
     let failed = first(move |_, _| async move { response(ResponseStatus::Failure, "b") });
-    assert_eq!(outcome(failed).await, pair("Failure", "b"));
+    assert_eq!(outcome(failed).await, outcome_of("Failure", "b"));
     let odd = first(move |_, _| async move { response(ResponseStatus::Unknown("Maybe".into()), "c") });
-    assert_eq!(outcome(odd).await, pair("Maybe", "c"));
+    assert_eq!(outcome(odd).await, outcome_of("Maybe", "c"));
     let good = first(move |_, _| async move { Ok::<_, io::Error>(response(ResponseStatus::Success, "d")) });
-    assert_eq!(outcome(good).await, pair("Success", "d"));
+    assert_eq!(outcome(good).await, outcome_of("Success", "d"));
     type Response = BeforeClusterUpgradeResponse;
     let text = first(async |_, _| Err::<Response, _>("e"));
-    assert_eq!(outcome(text).await, pair("Failure", "e"));
+    assert_eq!(outcome(text).await, outcome_of("Failure", "e"));
     let cause = first(async |_, _| Err::<Response, _>(WithCause));
     assert_eq!(
         outcome(cause).await,
-        pair("Failure", "no database: no route to host")
+        outcome_of("Failure", "no database: no route to host")
     );
 }
 
@@ -91,10 +91,10 @@ async fn a_panic_is_reported_without_its_message() {
     });
     for _ in 0..2 {
         let answer = post(&server, FIRST, "{}").await;
-        assert_eq!(answer.outcome(), pair("Failure", "handler panicked"));
+        assert_eq!(answer.outcome(), outcome_of("Failure", "handler panicked"));
         assert!(!String::from_utf8_lossy(&answer.body).contains("42"));
     }
-    assert_eq!(outcome(server).await, pair("Success", ""));
+    assert_eq!(outcome(server).await, outcome_of("Success", ""));
 }
 
 #[tokio::test]

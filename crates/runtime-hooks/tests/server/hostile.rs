@@ -15,7 +15,7 @@ fn runtime() -> Runtime {
 }
 
 /// Sends a request; returns the message if a handler answered.
-fn answered(server: &HookServer, request: Request<Full<Bytes>>) -> Option<String> {
+fn handler_message(server: &HookServer, request: Request<Full<Bytes>>) -> Option<String> {
     let answer = runtime().block_on(send(server, request));
     match answer.status.as_u16() {
         200 => Some(answer.outcome().0),
@@ -52,13 +52,13 @@ proptest! {
     fn any_bytes_get_a_response(body in prop::collection::vec(any::<u8>(), 0..200), path in "first|discovery") {
         let path = if path == "first" { FIRST } else { DISCOVERY };
         let request = Request::post(path).body(Full::from(body)).unwrap();
-        prop_assert!(answered(&echo(), request).is_some());
+        prop_assert!(handler_message(&echo(), request).is_some());
     }
 
     #[test]
     fn any_json_gets_a_response(body in any_json()) {
         let request = Request::post(FIRST).body(Full::from(body.to_string())).unwrap();
-        let status = answered(&echo(), request).unwrap();
+        let status = handler_message(&echo(), request).unwrap();
         prop_assert!(status == "Success" || status == "Failure");
         prop_assert!(status == "Failure" || body.is_object() || body.is_null());
     }
@@ -71,7 +71,7 @@ proptest! {
         damaged[at] = byte;
         for body in [cut, damaged] {
             let request = Request::post(FIRST).body(Full::from(body)).unwrap();
-            prop_assert!(answered(&echo(), request).is_some());
+            prop_assert!(handler_message(&echo(), request).is_some());
         }
     }
 
@@ -80,7 +80,7 @@ proptest! {
         for uri in [path.clone(), format!("{FIRST}?timeout={timeout}"), format!("{FIRST}{path}")] {
             let method: Method = method.parse().unwrap();
             if let Ok(request) = Request::builder().method(method).uri(uri).body(Full::from("{}")) {
-                answered(&echo(), request);
+                handler_message(&echo(), request);
             }
         }
     }

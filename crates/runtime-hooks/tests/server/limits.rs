@@ -129,18 +129,18 @@ async fn a_request_above_20_mib_is_rejected() {
 #[tokio::test(start_paused = true)]
 async fn the_concurrency_limit_is_per_handler() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let go_on = Arc::new(Notify::new());
+    let proceed = Arc::new(Notify::new());
     let options = HandlerOptions {
         concurrency: 2,
         ..HandlerOptions::default()
     };
-    let shared = (running.clone(), most.clone(), go_on.clone());
+    let shared = (running.clone(), most.clone(), proceed.clone());
     let server = HookServer::new(Catalog::cluster_api())
         .handle::<BeforeClusterUpgrade, _>("first", options, move |_, _| {
-            let (running, most, go_on) = shared.clone();
+            let (running, most, proceed) = shared.clone();
             async move {
                 most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                go_on.notified().await;
+                proceed.notified().await;
                 running.fetch_sub(1, Ordering::SeqCst);
                 BeforeClusterUpgradeResponse::default()
             }
@@ -161,7 +161,7 @@ async fn the_concurrency_limit_is_per_handler() {
     let create = FIRST.replace("upgrade/first", "create/create");
     assert_eq!(post(&server, &create, "{}").await.status, 200);
     for _ in 0..3 {
-        go_on.notify_one();
+        proceed.notify_one();
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let mut statuses = Vec::new();

@@ -44,8 +44,8 @@ pub(super) struct Connector {
     timeout: Duration,
 }
 
-/// Delay before the next address is tried (RFC 8305 §5), so that an address that drops packets costs no more
-/// than this.
+/// Delay before the next address is tried (RFC 8305 §5), so that an address that drops packets costs at most
+/// this.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 // === impl SystemResolver ===

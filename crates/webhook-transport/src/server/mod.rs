@@ -1,4 +1,4 @@
-//! Serving webhooks: TLS with certificates that are replaced meanwhile, HTTP/1.1 and HTTP/2, and an end that loses no request.
+//! The server side: TLS with reloaded certificates, HTTP/1.1 and HTTP/2, and a graceful shutdown.
 //!
 //! ```no_run
 //! use std::{convert::Infallible, time::Duration};

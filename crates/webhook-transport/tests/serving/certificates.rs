@@ -24,10 +24,11 @@ fn options() -> ServerOptions {
 }
 
 /// Calls the server; returns how many client certificates it saw, or `None` if the call failed.
-async fn answered(server: &Server, client: &Arc<ClientConfig>) -> Option<String> {
+async fn call_server(server: &Server, client: &Arc<ClientConfig>) -> Option<String> {
     let mut sender = server.connect(client).await.ok()?;
     let (_, received) = sender.ask("/").await.ok()?;
-    received.split_once(' ')
+    received
+        .split_once(' ')
         .map(|(_, certificates)| certificates.to_owned())
 }
 
@@ -145,7 +146,7 @@ async fn answers(server: &Server, served: &Served, identities: &[TestCertificate
     for identity in identities {
         for version in [HTTP1, HTTP2] {
             let client = client(&[&served.authority], identity, &[version]);
-            answers.push(answered(server, &client).await);
+            answers.push(call_server(server, &client).await);
         }
     }
     answers
@@ -212,7 +213,7 @@ async fn a_distrusted_client_cannot_resume_a_session() {
     kept.ask("/").await.unwrap();
     fs::write(&file, second.pem()).unwrap();
     eventually("the client is refused", async || {
-        answered(&server, &client).await.is_none()
+        call_server(&server, &client).await.is_none()
     })
     .await;
     kept.ask("/").await.expect("an open connection stays open");

@@ -21,7 +21,7 @@ fn patient() -> ServerOptions {
 }
 
 /// Waits until the server has closed a connection.
-async fn closed(stream: &mut (impl AsyncReadExt + Unpin)) {
+async fn wait_until_closed(stream: &mut (impl AsyncReadExt + Unpin)) {
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
     // It may be closed in any way.
@@ -40,7 +40,7 @@ async fn a_client_without_handshake_is_disconnected() {
     for sent in [&b""[..], &[0x16, 3, 1, 0], b"GET / HTTP/1.1\r\n\r\n"] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(sent).await.unwrap();
-        closed(&mut stream).await;
+        wait_until_closed(&mut stream).await;
     }
     server.stop().await;
 }
@@ -63,7 +63,7 @@ async fn a_client_without_request_is_disconnected() {
     ] {
         let mut stream = server.handshake(&served.client(version)).await.unwrap();
         stream.write_all(sent).await.unwrap();
-        closed(&mut stream).await;
+        wait_until_closed(&mut stream).await;
     }
     server.stop().await;
 }

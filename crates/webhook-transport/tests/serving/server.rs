@@ -111,13 +111,13 @@ impl Server {
         drop(self.stop.take());
     }
 
-    pub(crate) async fn ended(self) {
+    pub(crate) async fn wait_for_end(self) {
         timeout(PATIENCE, self.task).await.expect("it ends").unwrap();
     }
 
     pub(crate) async fn stop(mut self) {
         self.start_shutdown();
-        self.ended().await;
+        self.wait_for_end().await;
     }
 
     pub(crate) async fn handshake(&self, client: &Arc<ClientConfig>) -> io::Result<TlsStream<TcpStream>> {
@@ -128,14 +128,14 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self, client: &Arc<ClientConfig>) -> io::Result<Sender> {
-        Sender::over(self.handshake(client).await?).await
+        Sender::from_stream(self.handshake(client).await?).await
     }
 }
 
 // === impl Sender ===
 
 impl Sender {
-    async fn over(stream: TlsStream<TcpStream>) -> io::Result<Self> {
+    async fn from_stream(stream: TlsStream<TcpStream>) -> io::Result<Self> {
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2.as_bytes());
         let stream = TokioIo::new(stream);
         if is_http2 {

@@ -32,7 +32,7 @@ async fn active_requests_are_finished() {
         assert_eq!(answer.unwrap().0.as_u16(), 200, "{version}");
         eventually("the busy connection is closed", async || sender.is_closed()).await;
         assert!(TcpStream::connect(server.address).await.is_err());
-        server.ended().await;
+        server.wait_for_end().await;
     }
 }
 
@@ -55,7 +55,7 @@ async fn the_linger_time_serves_late_clients() {
         }
         let mut new = server.connect(&client).await.unwrap();
         new.ask("/").await.expect("a new connection is accepted");
-        server.ended().await;
+        server.wait_for_end().await;
         eventually("all connections are closed", async || {
             kept.is_closed() && new.is_closed()
         })
@@ -78,7 +78,7 @@ async fn calls_started_before_shutdown_succeed() {
         for call in calls {
             assert!(call.await.unwrap().is_ok(), "{version}");
         }
-        server.ended().await;
+        server.wait_for_end().await;
     }
 }
 
@@ -95,7 +95,7 @@ async fn an_endless_request_does_not_block_shutdown() {
         let under_way = tokio::spawn(async move { sender.ask("/never").await });
         tokio::time::sleep(SHORT).await;
         server.start_shutdown();
-        server.ended().await;
+        server.wait_for_end().await;
         assert!(under_way.await.unwrap().is_err(), "{version}");
     }
 }

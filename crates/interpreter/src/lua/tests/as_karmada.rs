@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{failed, returned};
+use super::{run, run_error};
 
 #[test]
 fn numbers_are_formatted_as_in_karmada() {
@@ -23,7 +23,7 @@ fn numbers_are_formatted_as_in_karmada() {
         // As in C.
         ("return 1e15 .. ''", json!("1e+15")),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
 }
 
@@ -40,10 +40,10 @@ fn a_format_accepts_any_value() {
             json!(true),
         ),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
     assert_eq!(
-        failed("return string.format('%s')"),
+        run_error("return string.format('%s')"),
         "test:1: bad argument #2 to 'format' (no value)"
     );
 }
@@ -52,13 +52,13 @@ fn a_format_accepts_any_value() {
 fn infinite_numbers_are_not_parsed() {
     for text in ["inf", "-inf", "nan", "1e400"] {
         assert_eq!(
-            returned(&format!("return tonumber('{text}') == nil")),
+            run(&format!("return tonumber('{text}') == nil")),
             Ok(json!(true)),
             "{text}"
         );
     }
     assert_eq!(
-        returned("return tonumber(1 / 0) == 1 / 0 and tonumber('1e3') == 1000"),
+        run("return tonumber(1 / 0) == 1 / 0 and tonumber('1e3') == 1000"),
         Ok(json!(true))
     );
 }
@@ -76,7 +76,7 @@ fn libraries_can_be_required() {
             json!(["a", "b"]),
         ),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
 }
 
@@ -90,6 +90,6 @@ fn invalid_utf_8_is_replaced() {
             json!({"\u{fffd}": 1, "ä": 2}),
         ),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
 }

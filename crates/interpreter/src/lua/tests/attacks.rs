@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{LIMITS, failed, returned};
+use super::{LIMITS, run, run_error};
 use crate::{
     Answer, Operation, Question,
     lua::{LuaError, LuaLimits, LuaProgram},
@@ -107,16 +107,16 @@ fn a_limit_cannot_be_caught() {
 fn results_that_are_large_as_json_are_rejected() {
     let shared = "local s = 'x' for i = 1, 19 do s = s .. s end local t = {} for i = 1, 400 do t[i] = s end";
     assert_eq!(
-        failed(&format!("{shared} return t")),
+        run_error(&format!("{shared} return t")),
         "the result of ReflectStatus: it is larger than 16777216 bytes"
     );
     let named =
         "local s = 'x' for i = 1, 19 do s = s .. s end local t = {} for i = 1, 400 do t[i] = {[s] = 1} end";
     assert_eq!(
-        failed(&format!("{named} return t")),
+        run_error(&format!("{named} return t")),
         "the result of ReflectStatus: it is larger than 16777216 bytes"
     );
-    let template = failed(&format!(
+    let template = run_error(&format!(
         "{shared} require('kube').accuratePodRequirements({{spec = t}})"
     ));
     assert!(
@@ -134,7 +134,7 @@ fn garbage_does_not_count_as_used_memory() {
         local length = 0
         for i = 1, 50 do length = length + #(live[1] .. i) end
         return length";
-    assert_eq!(returned(body), Ok(json!(52_428_941)));
+    assert_eq!(run(body), Ok(json!(52_428_941)));
 }
 
 #[test]

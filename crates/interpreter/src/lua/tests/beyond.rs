@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{LIMITS, failed, returned};
+use super::{LIMITS, run, run_error};
 use crate::{
     Answer, Question,
     lua::{LuaError, LuaLimits, LuaProgram},
@@ -66,7 +66,7 @@ fn error_messages_are_shortened() {
         "string.format('%d', long:sub(-900000))",
         "tostring(nil)[long] = 1 local x = nil + 1",
     ] {
-        let failed = failed(&format!("{long} {body}"));
+        let failed = run_error(&format!("{long} {body}"));
         assert!((1..1200).contains(&failed.len()), "{body}: {}", failed.len());
     }
     let name = "function GetDependencies() ".to_owned()
@@ -83,13 +83,10 @@ fn the_kube_library_has_limits_on_length() {
     let volumes = "local volumes = {} for i = 1, 5000 do volumes[i] = {secret = {secretName = 's' .. i}} end
         local function named(namespace) return require('kube').getPodDependencies({spec = {volumes = volumes}}, namespace) end";
     assert_eq!(
-        failed(&format!("{} {volumes} named(long)", long(20))),
+        run_error(&format!("{} {volumes} named(long)", long(20))),
         "test:1: bad argument #2 to 'getPodDependencies' (longer than 253 bytes)".replace("test:1", "test:2")
     );
-    assert_eq!(
-        returned(&format!("{volumes} return #named('n')")),
-        Ok(json!(5000))
-    );
+    assert_eq!(run(&format!("{volumes} return #named('n')")), Ok(json!(5000)));
     let many = volumes.replace("5000", "30000");
     let limits = LuaLimits {
         instructions: 20_000_000,
@@ -115,11 +112,11 @@ fn the_kube_library_has_limits_on_length() {
         ),
     ] {
         assert_eq!(
-            failed(&format!("{} {body}", long(19))),
+            run_error(&format!("{} {body}", long(19))),
             format!("test:1: {expected}")
         );
     }
-    let joined = failed(&format!(
+    let joined = run_error(&format!(
         "{} return table.concat({{'', '', '', ''}}, long)",
         long(22)
     ));
@@ -133,7 +130,7 @@ fn sets_count_as_steps_at_the_end_of_the_text() {
         long(19)
     );
     let many = "local many = 'a?' for i = 1, 6 do many = many .. many end";
-    let failed = failed(&format!("{many} {body}"));
+    let failed = run_error(&format!("{many} {body}"));
     assert!(
         failed.ends_with("took more than 2000000 instructions"),
         "{failed}"
@@ -143,11 +140,11 @@ fn sets_count_as_steps_at_the_end_of_the_text() {
 #[test]
 fn errors_only_have_positions_in_the_script() {
     assert_eq!(
-        failed("table.insert({}, 0/0, 1)"),
+        run_error("table.insert({}, 0/0, 1)"),
         "test:1: bad argument #2 to 'insert' (not a number)"
     );
     assert_eq!(
-        failed("local t = {} for i = 1, 10 do t[i] = 0/0 end table.sort(t) return t"),
+        run_error("local t = {} for i = 1, 10 do t[i] = 0/0 end table.sort(t) return t"),
         "the result of ReflectStatus: value[1]: is not a finite number"
     );
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{LIMITS, failed, returned};
+use super::{LIMITS, run, run_error};
 use crate::{Answer, Question, lua::LuaProgram};
 
 /// Runs `Retain` with two objects.
@@ -59,11 +59,11 @@ fn integers_round_trip() {
 #[test]
 fn a_table_may_be_shared_but_not_cyclic() {
     assert_eq!(
-        returned("local t = {a = 1} return {x = t, y = t}"),
+        run("local t = {a = 1} return {x = t, y = t}"),
         Ok(json!({"x": {"a": 1}, "y": {"a": 1}}))
     );
     assert_eq!(
-        failed("local t = {} t.self = {t} return t"),
+        run_error("local t = {} t.self = {t} return t"),
         "the result of ReflectStatus: value.self[1]: a table contains itself"
     );
 }
@@ -88,10 +88,13 @@ fn values_that_are_not_json_are_rejected() {
         ("return {a = 0/0}", "value.a: is not a finite number"),
         ("return {a = 1/0}", "value.a: is not a finite number"),
     ] {
-        assert_eq!(failed(body), format!("the result of ReflectStatus: {expected}"));
+        assert_eq!(
+            run_error(body),
+            format!("the result of ReflectStatus: {expected}")
+        );
     }
     assert_eq!(
-        returned("local t = {} t[3] = 'c' t[2] = 'b' t[1] = 'a' return t"),
+        run("local t = {} t[3] = 'c' t[2] = 'b' t[1] = 'a' return t"),
         Ok(json!(["a", "b", "c"]))
     );
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{LIMITS, failed, returned};
+use super::{LIMITS, run, run_error};
 use crate::{Question, lua::LuaProgram};
 
 #[test]
@@ -53,18 +53,14 @@ fn the_libraries_are_those_of_lua_5_1() {
         ),
         ("print('discarded') return 1", json!(1)),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
 }
 
 #[test]
 fn unsafe_functions_are_missing() {
     for name in ["io", "debug", "package", "coroutine", "jit", "bit32", "utf8"] {
-        assert_eq!(
-            returned(&format!("return {name} == nil")),
-            Ok(json!(true)),
-            "{name}"
-        );
+        assert_eq!(run(&format!("return {name} == nil")), Ok(json!(true)), "{name}");
     }
     for name in [
         "execute",
@@ -78,7 +74,7 @@ fn unsafe_functions_are_missing() {
         "difftime",
     ] {
         assert_eq!(
-            returned(&format!("return os.{name} == nil")),
+            run(&format!("return os.{name} == nil")),
             Ok(json!(true)),
             "os.{name}"
         );
@@ -103,11 +99,11 @@ fn unsafe_functions_are_missing() {
         "string.dump",
     ] {
         assert_eq!(
-            failed(&format!("return {name}('x')")),
+            run_error(&format!("return {name}('x')")),
             format!("test:1: {name} is not available")
         );
     }
-    assert_eq!(failed("return require('io')"), "test:1: module io not found");
+    assert_eq!(run_error("return require('io')"), "test:1: module io not found");
 }
 
 #[test]
@@ -154,7 +150,7 @@ fn patterns_are_those_of_lua() {
             json!(4),
         ),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
     for (pattern, expected) in [
         ("[a", "malformed pattern (missing ']')"),
@@ -166,7 +162,7 @@ fn patterns_are_those_of_lua() {
         ("%fa", "missing '[' after '%f' in pattern"),
     ] {
         assert_eq!(
-            failed(&format!("return string.match('a', '{pattern}')")),
+            run_error(&format!("return string.match('a', '{pattern}')")),
             format!("test:1: {expected}")
         );
     }
@@ -175,17 +171,17 @@ fn patterns_are_those_of_lua() {
 #[test]
 fn errors_name_the_script_and_its_line() {
     assert_eq!(
-        failed("local x = nil\n return x.y"),
+        run_error("local x = nil\n return x.y"),
         "test:2: attempt to index local 'x' (a nil value)"
     );
-    assert_eq!(failed("error('own words')"), "test:1: own words");
-    assert_eq!(failed("\n\n return ("), "test:3: unexpected symbol near 'end'");
+    assert_eq!(run_error("error('own words')"), "test:1: own words");
+    assert_eq!(run_error("\n\n return ("), "test:3: unexpected symbol near 'end'");
     assert_eq!(
-        failed("for i = 1, 2 do goto continue ::continue:: end"),
+        run_error("for i = 1, 2 do goto continue ::continue:: end"),
         "test:1: '=' expected near 'continue'; Lua 5.1 has no goto: use if, or return from a function"
     );
     assert_eq!(
-        failed("return require('kube').resourceAdd('much')"),
+        run_error("return require('kube').resourceAdd('much')"),
         "test:1: \"much\" is not a quantity: use for example 500m, 2, 1Gi or 1e3"
     );
 }
@@ -214,13 +210,13 @@ fn the_kube_library_handles_quantities_and_pods() {
         ("return #kube.getPodDependencies({spec = {}}, 'n')", json!(0)),
     ] {
         assert_eq!(
-            returned(&format!("local kube = require('kube') {body}")),
+            run(&format!("local kube = require('kube') {body}")),
             Ok(expected),
             "{body}"
         );
     }
     assert_eq!(
-        failed("return require('kube').getResourceQuantity('-1')"),
+        run_error("return require('kube').getResourceQuantity('-1')"),
         "test:1: quantity cannot be negative"
     );
 }
@@ -330,7 +326,7 @@ fn wrong_arguments_are_reported_with_their_line() {
         ),
     ] {
         assert_eq!(
-            failed(&format!("\n{call}")),
+            run_error(&format!("\n{call}")),
             format!("test:2: {expected}"),
             "{call}"
         );
@@ -386,12 +382,15 @@ fn caught_errors_are_the_raised_ones() {
             json!("again"),
         ),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
-    assert_eq!(failed("error({})"), "error object is a table value");
-    assert_eq!(failed("error()"), "error object is a nil value");
-    assert_eq!(failed("error('words', 0)"), "words");
-    assert_eq!(failed("local function f() f() end f()"), "test:1: stack overflow");
+    assert_eq!(run_error("error({})"), "error object is a table value");
+    assert_eq!(run_error("error()"), "error object is a nil value");
+    assert_eq!(run_error("error('words', 0)"), "words");
+    assert_eq!(
+        run_error("local function f() f() end f()"),
+        "test:1: stack overflow"
+    );
 }
 
 #[test]
@@ -428,7 +427,7 @@ fn table_functions_behave_as_in_c() {
             json!("sorted"),
         ),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
 }
 
@@ -468,7 +467,7 @@ fn the_os_library_behaves_as_in_c() {
         ("return os.time() > 1e9", json!(true)),
         ("return os.date('%c') ~= ''", json!(true)),
     ] {
-        assert_eq!(returned(body), Ok(expected), "{body}");
+        assert_eq!(run(body), Ok(expected), "{body}");
     }
 }
 

@@ -22,7 +22,7 @@ const LIMITS: LuaLimits = LuaLimits {
 };
 
 /// Runs a function body and returns its result.
-fn returned(body: &str) -> Result<Value, LuaError> {
+fn run(body: &str) -> Result<Value, LuaError> {
     let script = format!("function ReflectStatus(obj) return {{ value = (function() {body} end)() }} end");
     let program = LuaProgram::compile("test", &script)?;
     let question = Question::Status { object: &json!({}) };
@@ -32,6 +32,6 @@ fn returned(body: &str) -> Result<Value, LuaError> {
     }
 }
 
-fn failed(body: &str) -> String {
-    returned(body).unwrap_err().to_string()
+fn run_error(body: &str) -> String {
+    run(body).unwrap_err().to_string()
 }

@@ -67,7 +67,7 @@ pub(super) fn rule(api_version: &str, kind: &str) -> Option<AggregationRule> {
         ("apps/v1", "DaemonSet") => |aggregation| workload(aggregation, counts::DAEMON_SET),
         ("policy/v1", "PodDisruptionBudget") => budget,
         ("autoscaling/v2", "HorizontalPodAutoscaler") => {
-            |aggregation| aggregation.summed(counts::HORIZONTAL_POD_AUTOSCALER).map(Some)
+            |aggregation| aggregation.with_sums(counts::HORIZONTAL_POD_AUTOSCALER).map(Some)
         }
         ("v1", "Service") => address::service_status,
         ("networking.k8s.io/v1", "Ingress") => {
@@ -83,7 +83,7 @@ pub(super) fn rule(api_version: &str, kind: &str) -> Option<AggregationRule> {
 }
 
 /// Applies a rule to the object.
-pub(super) fn aggregated(
+pub(super) fn aggregate(
     rule: AggregationRule,
     object: &Value,
     items: Option<&[AggregatedStatusItem]>,
@@ -99,7 +99,7 @@ pub(super) fn aggregated(
 
 /// Adds numbers, and sets observedGeneration after all clusters have observed the object.
 fn workload(aggregation: &Aggregation<'_>, counts: &[&str]) -> Result<Option<Status>, AggregateStatusError> {
-    let mut status = aggregation.summed(counts)?;
+    let mut status = aggregation.with_sums(counts)?;
     let generation = count(&aggregation.object, "metadata.generation")?;
     let mut is_observed = true;
     for cluster in &aggregation.clusters {
@@ -113,7 +113,7 @@ fn workload(aggregation: &Aggregation<'_>, counts: &[&str]) -> Result<Option<Sta
 }
 
 fn budget(aggregation: &Aggregation<'_>) -> Result<Option<Status>, AggregateStatusError> {
-    let mut status = aggregation.summed(counts::POD_DISRUPTION_BUDGET)?;
+    let mut status = aggregation.with_sums(counts::POD_DISRUPTION_BUDGET)?;
     let mut disrupted = Map::new();
     for member in aggregation.collected() {
         let pods = member.read(|status| status.object("disruptedPods"))?;
@@ -175,7 +175,7 @@ impl<'a> Aggregation<'a> {
     }
 
     /// Returns the status with the sums of numbers.
-    fn summed(&self, counts: &[&str]) -> Result<Status, AggregateStatusError> {
+    fn with_sums(&self, counts: &[&str]) -> Result<Status, AggregateStatusError> {
         let mut status = self.status()?;
         for name in counts {
             set_count(&mut status, name, self.sum(name)?);

@@ -139,7 +139,7 @@ fn invalid_replicas_are_reported() {
     ] {
         assert_eq!(replicas(&object), message);
     }
-    let revised = ReplicaRule::Job.revised(&json!({"spec": {"parallelism": true}}), 1);
+    let revised = ReplicaRule::Job.revise(&json!({"spec": {"parallelism": true}}), 1);
     assert_eq!(
         revised.unwrap_err().to_string(),
         ".spec.parallelism is not an integer"

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::{of_kind, resource_interpreter};
 use crate::{NativeInterpreter, native::retain::rule};
 
-async fn retained(api_version: &str, kind: &str, desired: &Value, observed: &Value) -> Value {
+async fn retain(api_version: &str, kind: &str, desired: &Value, observed: &Value) -> Value {
     let desired = of_kind(api_version, kind, desired);
     let retained = resource_interpreter(NativeInterpreter::new(jiff::Timestamp::now))
         .retain(&desired, observed)
@@ -146,7 +146,7 @@ async fn each_kind_keeps_values_of_its_cluster() {
             json!({"data": {}}),
         ),
     ] {
-        let retained = retained(api_version, kind, &desired, &observed).await;
+        let retained = retain(api_version, kind, &desired, &observed).await;
         assert_eq!(retained, expected, "{kind} {desired} {observed}");
     }
 }

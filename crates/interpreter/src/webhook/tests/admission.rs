@@ -10,7 +10,7 @@ fn problems(webhooks: &[Value]) -> Vec<String> {
 }
 
 /// A webhook in which a field is set or removed.
-fn with(pointer: &str, value: Value) -> Value {
+fn webhook_with(pointer: &str, value: Value) -> Value {
     let mut webhook = webhook("a.example.com", "", &["Retain"], ["apps", "v1", "Deployment"]);
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     let parent = webhook.pointer_mut(parent).unwrap();
@@ -22,7 +22,7 @@ fn with(pointer: &str, value: Value) -> Value {
 }
 
 fn with_client_config(client_config: Value) -> Value {
-    with("/clientConfig", client_config)
+    webhook_with("/clientConfig", client_config)
 }
 
 #[test]
@@ -30,20 +30,20 @@ fn configurations_that_karmada_accepts_are_accepted() {
     let pem = certificate();
     let service = json!({"namespace": "n", "name": "s"});
     for webhook in [
-        with("/timeoutSeconds", json!(1)),
-        with("/timeoutSeconds", json!(30)),
-        with("/name", json!("a.b")),
-        with("/rules", json!([])),
-        with("/rules", Value::Null),
-        with("/rules/0/operations", json!(["*"])),
-        with(
+        webhook_with("/timeoutSeconds", json!(1)),
+        webhook_with("/timeoutSeconds", json!(30)),
+        webhook_with("/name", json!("a.b")),
+        webhook_with("/rules", json!([])),
+        webhook_with("/rules", Value::Null),
+        webhook_with("/rules/0/operations", json!(["*"])),
+        webhook_with(
             "/rules/0/operations",
             json!(["InterpretHealthy", "InterpretComponent"]),
         ),
-        with("/rules/0/apiGroups", json!(["", "apps"])),
-        with("/rules/0/kinds", json!(["*"])),
-        with("/interpreterContextVersions", json!(["v2", "v1alpha1"])),
-        with("/failurePolicy", json!("Ignore")),
+        webhook_with("/rules/0/apiGroups", json!(["", "apps"])),
+        webhook_with("/rules/0/kinds", json!(["*"])),
+        webhook_with("/interpreterContextVersions", json!(["v2", "v1alpha1"])),
+        webhook_with("/failurePolicy", json!("Ignore")),
         with_client_config(json!({"service": service})),
         with_client_config(
             json!({"service": {"namespace": "n", "name": "s", "port": 8443, "path": "/a/b.c/"}}),
@@ -64,80 +64,80 @@ fn configurations_that_karmada_rejects_are_rejected() {
     let many = json!(["*", "Retain"]);
     for (webhook, expected) in [
         (
-            with("/name", json!("a")),
+            webhook_with("/name", json!("a")),
             "name: must be a DNS name of at least two labels, for example workloads.example.com",
         ),
         (
-            with("/name", json!("A.example.com")),
+            webhook_with("/name", json!("A.example.com")),
             "name: must be a DNS name of at least two labels, for example workloads.example.com",
         ),
-        (with("/name", Value::Null), "name: must not be empty"),
+        (webhook_with("/name", Value::Null), "name: must not be empty"),
         (
-            with("/timeoutSeconds", json!(0)),
+            webhook_with("/timeoutSeconds", json!(0)),
             "timeoutSeconds: must be 1 to 30",
         ),
         (
-            with("/timeoutSeconds", json!(31)),
+            webhook_with("/timeoutSeconds", json!(31)),
             "timeoutSeconds: must be 1 to 30",
         ),
         (
-            with("/timeoutSeconds", json!("10")),
+            webhook_with("/timeoutSeconds", json!("10")),
             "timeoutSeconds: invalid type: string \"10\", expected i64",
         ),
         (
-            with("/failurePolicy", json!("Maybe")),
+            webhook_with("/failurePolicy", json!("Maybe")),
             "failurePolicy: unknown variant `Maybe`, expected `Fail` or `Ignore`",
         ),
         (
-            with("/rules/0/operations", json!([])),
+            webhook_with("/rules/0/operations", json!([])),
             "rules[0].operations: must not be empty; use * for any",
         ),
         (
-            with("/rules/0/operations", many),
+            webhook_with("/rules/0/operations", many),
             "rules[0].operations: must not have other items besides *",
         ),
         (
-            with("/rules/0/operations", json!(["Prune"])),
+            webhook_with("/rules/0/operations", json!(["Prune"])),
             "rules[0].operations[0]: \"Prune\" is not an operation; use * or some of InterpretReplica, InterpretComponent, ReviseReplica, Retain, AggregateStatus, InterpretStatus, InterpretHealth, InterpretDependency",
         ),
         (
-            with("/rules/0/apiGroups", json!([])),
+            webhook_with("/rules/0/apiGroups", json!([])),
             "rules[0].apiGroups: must not be empty; use * for any",
         ),
         (
-            with("/rules/0/apiGroups", json!(["", "*"])),
+            webhook_with("/rules/0/apiGroups", json!(["", "*"])),
             "rules[0].apiGroups: must not have other items besides *",
         ),
         (
-            with("/rules/0/apiVersions", json!([""])),
+            webhook_with("/rules/0/apiVersions", json!([""])),
             "rules[0].apiVersions[0]: must not be empty",
         ),
         (
-            with("/rules/0/apiVersions", json!(["v1", "*"])),
+            webhook_with("/rules/0/apiVersions", json!(["v1", "*"])),
             "rules[0].apiVersions: must not have other items besides *",
         ),
         (
-            with("/rules/0/kinds", json!(["A", ""])),
+            webhook_with("/rules/0/kinds", json!(["A", ""])),
             "rules[0].kinds[1]: must not be empty",
         ),
         (
-            with("/rules/0/kinds", Value::Null),
+            webhook_with("/rules/0/kinds", Value::Null),
             "rules[0].kinds: must not be empty; use * for any",
         ),
         (
-            with("/interpreterContextVersions", json!([])),
+            webhook_with("/interpreterContextVersions", json!([])),
             "interpreterContextVersions: must not be empty; use v1alpha1",
         ),
         (
-            with("/interpreterContextVersions", json!(["v2"])),
+            webhook_with("/interpreterContextVersions", json!(["v2"])),
             "interpreterContextVersions: must have v1alpha1, the only supported version",
         ),
         (
-            with("/interpreterContextVersions", json!(["v1alpha1", "v1alpha1"])),
+            webhook_with("/interpreterContextVersions", json!(["v1alpha1", "v1alpha1"])),
             "interpreterContextVersions[1]: duplicate \"v1alpha1\"",
         ),
         (
-            with("/interpreterContextVersions", json!(["v1alpha1", "1"])),
+            webhook_with("/interpreterContextVersions", json!(["v1alpha1", "1"])),
             "interpreterContextVersions[1]: must be a DNS label that begins with a letter",
         ),
         (
@@ -207,14 +207,14 @@ fn configurations_that_karmada_rejects_are_rejected() {
 
 #[test]
 fn all_problems_are_reported() {
-    let mut broken = with("/rules/0/kinds", json!([""]));
+    let mut broken = webhook_with("/rules/0/kinds", json!([""]));
     broken["clientConfig"] = json!({"service": {"port": 0}, "caBundle": "!"});
     broken["timeoutSeconds"] = 99.into();
     let webhooks = [
-        with("/timeoutSeconds", json!(5)),
+        webhook_with("/timeoutSeconds", json!(5)),
         broken,
         json!("webhook"),
-        with("/timeoutSeconds", json!([])),
+        webhook_with("/timeoutSeconds", json!([])),
     ];
     let problems = problems(&webhooks);
     assert_eq!(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use super::{of_kind, resource_interpreter};
 use crate::{
     NativeInterpreter,
-    native::aggregate_status::{aggregated, rule},
+    native::aggregate_status::{aggregate, rule},
     question::AggregatedStatusItem,
 };
 
@@ -30,7 +30,7 @@ fn status(api_version: &str, kind: &str, object: &Value, statuses: &[Value]) -> 
     let object = of_kind(api_version, kind, object);
     let now: Timestamp = NOW.parse().unwrap();
     let rule = rule(api_version, kind).unwrap();
-    let mut aggregated = aggregated(rule, &object, Some(&items(statuses)), now).unwrap();
+    let mut aggregated = aggregate(rule, &object, Some(&items(statuses)), now).unwrap();
     let status = aggregated["status"].take();
     let mut unchanged = object;
     unchanged["status"] = json!(null);
@@ -243,7 +243,7 @@ fn a_pod_has_the_states_of_all_containers() {
         })
     );
     let pod = of_kind("v1", "Pod", &json!({"status": {"phase": "Running"}}));
-    let unchanged = aggregated(rule("v1", "Pod").unwrap(), &pod, None, NOW.parse().unwrap());
+    let unchanged = aggregate(rule("v1", "Pod").unwrap(), &pod, None, NOW.parse().unwrap());
     assert_eq!(unchanged.unwrap(), pod);
 }
 
@@ -311,7 +311,7 @@ fn a_wrong_type_is_reported_with_its_cluster() {
         ),
     ] {
         let rule = rule(api_version, kind).unwrap();
-        let error = aggregated(rule, &object, Some(&items(&[in_cluster])), NOW.parse().unwrap()).unwrap_err();
+        let error = aggregate(rule, &object, Some(&items(&[in_cluster])), NOW.parse().unwrap()).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
 }
