@@ -180,7 +180,7 @@ mod tests {
         let (address, _, received) = api_server().await;
         let mut config = config(address);
         config.auth_info.token = Some("token".to_owned().into());
-        config.auth_info.impersonate = Some("somebody".to_owned());
+        config.auth_info.impersonate = Some("alice".to_owned());
         config
             .headers
             .push((http::header::USER_AGENT, "windlass".parse().unwrap()));
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(received[0].uri.path(), "/below/version");
         for (name, value) in [
             ("authorization", "Bearer token"),
-            ("impersonate-user", "somebody"),
+            ("impersonate-user", "alice"),
             ("user-agent", "windlass"),
         ] {
             assert_eq!(received[0].headers[name], value);

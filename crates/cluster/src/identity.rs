@@ -56,15 +56,15 @@ mod tests {
         let answering = service_fn(move |_: Request<Body>| {
             let answer = match count.fetch_add(1, Ordering::Relaxed) {
                 0 => json!({"metadata": {}}),
-                _ => json!({"status": {"userInfo": {"username": "somebody"}}}),
+                _ => json!({"status": {"userInfo": {"username": "alice"}}}),
             };
             async move { Ok::<_, BoxError>(Response::new(Body::from(answer.to_string().into_bytes()))) }
         });
         let cluster = Cluster::new(Client::new(answering, "default"), Duration::from_secs(60));
         let error = cluster.user().await.unwrap_err();
         assert!(matches!(error, RequestError::NoUserName), "{error}");
-        assert_eq!(cluster.user().await.unwrap(), "somebody");
-        assert_eq!(cluster.clone().user().await.unwrap(), "somebody");
+        assert_eq!(cluster.user().await.unwrap(), "alice");
+        assert_eq!(cluster.clone().user().await.unwrap(), "alice");
         assert_eq!(received.load(Ordering::Relaxed), 2);
     }
 }

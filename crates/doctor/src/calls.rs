@@ -141,12 +141,12 @@ mod tests {
 
     #[test]
     fn an_unanswered_call_is_as_severe_as_its_failure_policy() {
-        let nobody = CallState::Endpoints { ready: 0, total: 2 };
+        let none_ready = CallState::Endpoints { ready: 0, total: 2 };
         for (state, reason) in [
             (CallState::NoService, "ServiceNotFound"),
             (CallState::NoPort, "PortNotServed"),
             (CallState::External, "PortNotServed"),
-            (nobody, "NoReadyEndpoint"),
+            (none_ready, "NoReadyEndpoint"),
         ] {
             for (is_fatal, severity) in [(true, DoctorSeverity::Error), (false, DoctorSeverity::Warning)] {
                 let found = call("ValidatingWebhookConfiguration", is_fatal)
@@ -159,7 +159,7 @@ mod tests {
         let answered = CallState::Endpoints { ready: 1, total: 2 };
         assert_eq!(call("APIService", true).judge(answered), None);
         let message = call("CustomResourceDefinition", true)
-            .judge(nobody)
+            .judge(none_ready)
             .unwrap()
             .message;
         assert!(

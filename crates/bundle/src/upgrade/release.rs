@@ -217,7 +217,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn of_two_releases_at_least_one_may_replace_the_other(one in "[0-2]\\.[0-2]\\.[0-2]", other in "[0-2]\\.[0-2]\\.[0-2]") {
+        fn at_least_one_of_two_releases_may_replace_the_other(one in "[0-2]\\.[0-2]\\.[0-2]", other in "[0-2]\\.[0-2]\\.[0-2]") {
             let (one, other) = (release(&one), release(&other));
             let none = Predecessors::default();
             let ways = [one.may_follow(&other, &none, false), other.may_follow(&one, &none, false)];

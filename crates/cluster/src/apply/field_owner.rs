@@ -50,7 +50,7 @@ impl FieldOwner {
         match Owner::from_object(live, existing) {
             Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
             Owner::Other(_) => self.adopt.iter().any(|adoption| adoption.names(live)),
-            nobody => nobody.is_unowned(),
+            owner => owner.is_unowned(),
         }
     }
 

@@ -289,9 +289,9 @@ mod tests {
             Client::try_from(config).unwrap();
         }
         let mut token = kubeconfig();
-        token["users"][1]["user"] = json!({"token": "t", "tokenFile": "", "as": "somebody"});
+        token["users"][1]["user"] = json!({"token": "t", "tokenFile": "", "as": "alice"});
         let config = read_kubeconfig(&secret("kubeconfig", &token.to_string())).unwrap();
-        assert_eq!(config.auth_info.impersonate.as_deref(), Some("somebody"));
+        assert_eq!(config.auth_info.impersonate.as_deref(), Some("alice"));
         assert!(config.auth_info.token.is_some() && config.auth_info.token_file.is_none());
     }
 

@@ -202,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_operator_may_make_guarded_changes() {
-        for (user, allowed) in [(OPERATOR, true), (CERTIFICATES, true), ("somebody", false)] {
+        for (user, allowed) in [(OPERATOR, true), (CERTIFICATES, true), ("alice", false)] {
             let (status, body) = send_review(identity(), true, deletion(user)).await;
             let answer: Value = serde_json::from_str(&body).unwrap();
             assert_eq!(status, StatusCode::OK);
@@ -212,9 +212,9 @@ mod tests {
 
     #[tokio::test]
     async fn requests_fail_while_the_state_is_unknown() {
-        let (status, body) = send_review(identity(), false, deletion("somebody")).await;
+        let (status, body) = send_review(identity(), false, deletion("alice")).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-        let (status, body) = send_review(json!({"metadata": {}}), true, deletion("somebody")).await;
+        let (status, body) = send_review(json!({"metadata": {}}), true, deletion("alice")).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
         assert!(
             body.contains("cannot determine the operator's own user name"),
@@ -273,7 +273,7 @@ mod tests {
         let question = json!({
             "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
             "request": {
-                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": "somebody"},
+                "uid": "u-1", "operation": "DELETE", "userInfo": {"username": "alice"},
                 "oldObject": {"metadata": {"name": "sample"}, "spec": {"deletionPolicy": policy}},
                 "resource": {"group": "windlass.dev", "version": "v1alpha1", "resource": "bundledeployments"},
             },

@@ -117,7 +117,7 @@ fn question(of: &Value) -> Vec<u8> {
     let review = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "request": {
-            "uid": "u-1", "operation": "DELETE", "userInfo": {"username": "somebody"}, "oldObject": of,
+            "uid": "u-1", "operation": "DELETE", "userInfo": {"username": "alice"}, "oldObject": of,
             "resource": {"group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions"},
         },
     });

@@ -32,8 +32,8 @@ const GIVING_UP: &str = "to abandon this revision, set the source back to the in
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Carries a revision through that webhooks call and whose old pods are still there, if it is not the one of `next` and not
-    /// one that webhooks may go back from.
+    /// Completes the rollout of a revision that webhooks already call, before the rollout of `next` starts.
+    /// Does nothing if it is the revision of `next`, or if webhooks may return to the earlier one.
     pub(super) async fn carry_through(
         &self,
         deployment: &BundleDeployment,
@@ -223,7 +223,7 @@ mod tests {
         assert!(message.contains("no room; to abandon this revision, set the source back"), "{message}");
         assert!(carried(2, stuck(), true).is_ok());
         let waits = Err(Halt::waiting(Milestone::Available, "RollingOut", "1 old"));
-        assert!(carried(2, waits, true).is_err(), "it may come to its end");
+        assert!(carried(2, waits, true).is_err(), "it may finish");
         assert!(lost(&key, false).is_err() && lost(&key, true).is_ok());
     }
 

@@ -62,7 +62,8 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Notes whether the objects of a plan are healthy that was `walked`, where that decides what is said of it.
+    /// Determines the health of the objects of a plan, once the install has come beyond `Available`, and
+    /// notes it for the status.
     pub(super) async fn note_health<T>(
         &self,
         deployment: &BundleDeployment,
@@ -293,7 +294,7 @@ pub(super) mod tests {
         assert_eq!(
             bed.health_of(&plan).await,
             BundleHealth::Healthy,
-            "nobody knows it"
+            "no rule covers it"
         );
         bed.show(&scaler(), ready("False"));
         assert_eq!(bed.health_of(&plan).await, BundleHealth::Healthy);

@@ -65,7 +65,7 @@ impl BundleReconciler {
 /// What an event says of an object that somebody else changes again and again.
 fn contest(object: &RepairContest) -> String {
     let by = object.by.as_deref().map_or_else(
-        || "somebody".to_owned(),
+        || "another client".to_owned(),
         |manager| format!("field manager {manager}"),
     );
     format!(
@@ -117,6 +117,6 @@ mod tests {
             "{note}"
         );
         object.by = None;
-        assert!(contest(&object).starts_with("somebody has"));
+        assert!(contest(&object).starts_with("another client has"));
     }
 }

@@ -353,7 +353,7 @@ async fn a_record_is_deleted_only_if_it_is_the_one_that_was_seen() {
         .iter()
         .map(|deletion| &deletion["preconditions"]["uid"])
         .collect();
-    assert_eq!(uids, ["of-1"], "and the other one is of somebody else");
+    assert_eq!(uids, ["of-1"], "and the other one has another owner");
 }
 
 #[tokio::test]

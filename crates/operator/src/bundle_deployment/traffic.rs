@@ -17,8 +17,8 @@ use crate::install::{
 // === impl BundleReconciler ===
 
 impl BundleReconciler {
-    /// Determines which of the two Services of each Deployment the webhooks are to call, by what is called
-    /// and selected now ([`Color::choose`]).
+    /// Determines which of the two Services of each Deployment the webhooks are to call, by what they call and
+    /// what the Services select now ([`Color::choose`]).
     pub(super) fn traffic(&self, owner: &FieldOwner, plan: &Plan) -> Result<Traffic, Halt> {
         let called = self.called_services(owner, plan);
         let mut colors = BTreeMap::new();

@@ -286,10 +286,10 @@ impl DirectInjector {
             return false;
         };
         let mut targets = self.context.index.targets(source).into_iter();
-        let is_waited_for = |(key, target): (ObjectKey, IndexedObject)| {
+        let delays_retirement = |(key, target): (ObjectKey, IndexedObject)| {
             injection.is_needed(&target.read()) == Ok(true) && !self.announced.has_announced(&key)
         };
-        !targets.any(is_waited_for)
+        !targets.any(delays_retirement)
     }
 
     /// Counts a repair, and now and then publishes an event that names the client whose write was repaired.

@@ -81,9 +81,9 @@ pub(super) async fn enqueue(context: Arc<Context>, queues: Queues, requests: Arc
         match change {
             Ok(change) => {
                 let affected = affected(&mut requests.lock(), &change, &context.index);
-                let names_anew = Kind::from_key(&change.key) == kinds::CERTIFICATE
+                let names_another_secret = Kind::from_key(&change.key) == kinds::CERTIFICATE
                     && change.differs_in(&["/spec/secretName"]);
-                if !affected.changed_requests.is_empty() || names_anew {
+                if !affected.changed_requests.is_empty() || names_another_secret {
                     watch_sources(&context, &requests.lock());
                 }
                 for source in affected.sources.into_iter().chain(affected.changed_requests) {

@@ -16,7 +16,7 @@ use super::{
     other_manager::{StatusWriter, status_writer},
     status::{Discovery, has_failed, remarks, status_patch},
 };
-use crate::{context::Context, announced::Announced};
+use crate::{announced::Announced, context::Context};
 
 /// Reconciles the status of ExtensionConfigs.
 pub(super) struct ExtensionConfigReconciler {

@@ -10,7 +10,7 @@ use windlass_cluster::worker::{self, Queue};
 use windlass_object::ObjectKey;
 
 use super::{reconcile::ExtensionConfigReconciler, triggers};
-use crate::{context::Context, controller, announced::Announced};
+use crate::{announced::Announced, context::Context, controller};
 
 /// Settings of this controller's worker.
 const WORKER: worker::Settings = worker::Settings::new("extension-config", 64);

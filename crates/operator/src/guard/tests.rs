@@ -60,7 +60,7 @@ fn review(user: &str, operation: &str, old: &Value, new: &Value) -> Review {
 /// Returns short names of the reasons to deny an update to `new`.
 fn denials_of_update(old: &Value, new: &Value, deployment: Option<&Value>) -> Vec<&'static str> {
     short_names(judge(
-        &review("somebody", "UPDATE", old, new),
+        &review("alice", "UPDATE", old, new),
         &[OPERATOR],
         deployment,
     ))
@@ -167,7 +167,7 @@ fn a_crd_is_deleted_only_after_its_bundle_deployment() {
         (crd(), Some(terminating(deployment())), vec![]),
         (crd(), None, vec![]),
     ] {
-        let review = review("somebody", "DELETE", &old, &Value::Null);
+        let review = review("alice", "DELETE", &old, &Value::Null);
         assert_eq!(
             short_names(judge(&review, &[OPERATOR], deployment.as_ref())),
             expected,
@@ -182,7 +182,7 @@ fn windlass_may_do_everything_and_any_user_may_create() {
     for (user, operation, new) in [
         (OPERATOR, "UPDATE", &new),
         (OPERATOR, "DELETE", &Value::Null),
-        ("somebody", "CREATE", &new),
+        ("alice", "CREATE", &new),
     ] {
         let review = review(user, operation, &crd(), new);
         assert_eq!(
@@ -196,14 +196,14 @@ fn windlass_may_do_everything_and_any_user_may_create() {
 #[test]
 fn each_denial_states_what_to_do() {
     let new = with_changes(crd(), &[("/spec", json!({})), ("/metadata/labels", json!({}))]);
-    let change = review("somebody", "UPDATE", &crd(), &new);
-    let deletion = review("somebody", "DELETE", &crd(), &Value::Null);
+    let change = review("alice", "UPDATE", &crd(), &new);
+    let deletion = review("alice", "DELETE", &crd(), &Value::Null);
     let messages: Vec<_> = [change, deletion]
         .iter()
         .map(|review| review.answer(&judge(review, &[OPERATOR], Some(&deployment())))["response"].take())
         .collect();
     insta::assert_json_snapshot!(messages);
-    let harmless = review("somebody", "UPDATE", &crd(), &crd());
+    let harmless = review("alice", "UPDATE", &crd(), &crd());
     assert_eq!(
         harmless.answer(&judge(&harmless, &[OPERATOR], Some(&deployment())))["response"],
         json!({"uid": "u-1", "allowed": true})
@@ -213,7 +213,7 @@ fn each_denial_states_what_to_do() {
 #[test]
 fn every_problem_of_an_invalid_review_is_reported() {
     let read = |body: &Value| Review::read(body.to_string().as_bytes()).unwrap_err().to_string();
-    let good = || request("somebody", "UPDATE", &crd(), &crd());
+    let good = || request("alice", "UPDATE", &crd(), &crd());
     for (bad, expected) in [
         (
             with_changes(good(), &[("/kind", json!("ConversionReview"))]),
@@ -331,7 +331,7 @@ proptest! {
     ) {
         let _ = Review::read(&bytes);
         let _ = Review::read(json.to_string().as_bytes());
-        let body = request("somebody", operation, &old, &new).to_string();
+        let body = request("alice", operation, &old, &new).to_string();
         if let Ok(review) = Review::read(body.as_bytes()) {
             let verdict = judge(&review, &[OPERATOR], Some(&deployment));
             let answer = review.answer(&verdict);
@@ -347,7 +347,7 @@ proptest! {
         deployment in any_object(),
         operation in any_operation(),
     ) {
-        let whole = request("somebody", operation, &old, &new);
+        let whole = request("alice", operation, &old, &new);
         let excerpt = Review::read(whole.to_string().as_bytes());
         let whole = Review::from_value(&review::CRD, &whole);
         prop_assert_eq!(excerpt.as_ref().err(), whole.as_ref().err());

@@ -157,7 +157,7 @@ fn failing() -> Subjects {
     });
     subjects.targets.push(target(
         "lost.example.com",
-        "nobody/knows",
+        "unknown/source",
         Some(&[sample::authority(1).certificate().clone()]),
     ));
     subjects.targets.push(target(

@@ -204,7 +204,7 @@ mod tests {
         assert!(owners.field("selector").is_atomic(&fields));
         assert!(!owners.field("selector").is_atomic(&json!({})));
         assert!(!owners.field("template").is_atomic(&fields));
-        assert!(!owners.field("nobody's").is_atomic(&fields));
+        assert!(!owners.field("unowned").is_atomic(&fields));
         assert_eq!(owners.field("template").granularity(&fields), Granularity::Fields);
         assert_eq!(
             owners.field("args").granularity(&json!(["a"])),

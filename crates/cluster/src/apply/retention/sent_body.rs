@@ -284,7 +284,7 @@ mod tests {
         let none = json!({});
         for (case, ours, others, expected) in [
             ("others'", &none, &replicas, (json!({"a": 1}), false)),
-            ("nobody's", &none, &none, (json!({"a": 1}), false)),
+            ("unowned", &none, &none, (json!({"a": 1}), false)),
             ("ours, too", &replicas, &replicas, (json!({"a": 1}), true)),
             (
                 "ours alone",

@@ -247,7 +247,7 @@ async fn of_other_registries(table: &mut FailureTable) {
     table
         .add("a registry that `registries.conf` blocks", &puller, &image, None)
         .await;
-    let authority = TestAuthority::new("Somebody's CA");
+    let authority = TestAuthority::new("Another CA");
     let secure = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
     table.registry = secure;
     let image = table.registry.image("v1");

@@ -206,7 +206,7 @@ fn what_was_recorded_before_there_were_overrides_has_none() {
     assert_eq!(
         written.get("overrides"),
         None,
-        "records of now are as those of before"
+        "new records equal earlier ones"
     );
 }
 

@@ -178,7 +178,7 @@ fn a_contested_target_is_reported_and_repaired_when_due() {
 
 #[test]
 fn an_unlisted_kind_blocks_only_the_ca_replacement() {
-    let go_on = |world: &mut World| {
+    let finish = |world: &mut World| {
         for _ in 0..20 {
             step(world);
             world.reload(0);
@@ -191,7 +191,7 @@ fn an_unlisted_kind_blocks_only_the_ca_replacement() {
     world.request = Some("ca:1".to_owned());
     world.targets[0].bundle = None;
     let leaf = world.pods[0].chain.unwrap().leaf;
-    go_on(&mut world);
+    finish(&mut world);
     assert_eq!(generation(&world), 1, "the next CA does not sign");
     assert!(world.targets[0].bundle.is_some(), "known targets are repaired");
     let plan = world.plan(&timing());
@@ -199,7 +199,7 @@ fn an_unlisted_kind_blocks_only_the_ca_replacement() {
     assert_eq!(plan.conditions.ready.status, ConditionStatus::True);
     assert_eq!(plan.conditions.ready.reason, Reason::TargetsUnlisted);
     world.request = Some("leaf:1".to_owned());
-    go_on(&mut world);
+    finish(&mut world);
     assert_ne!(world.pods[0].chain.unwrap().leaf, leaf, "certificates are issued");
     assert_eq!(generation(&world), 1);
 
@@ -210,7 +210,7 @@ fn an_unlisted_kind_blocks_only_the_ca_replacement() {
         world.tick();
     }
     world.unlisted = vec!["ExtensionConfig".to_owned()];
-    go_on(&mut world);
+    finish(&mut world);
     let retiring = |world: &World| {
         let authorities = world.authorities.as_ref();
         authorities.map_or(0, |authorities| authorities.retiring.len())

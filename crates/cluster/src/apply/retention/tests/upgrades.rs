@@ -57,8 +57,8 @@ async fn autoscaled_replicas_stay_and_each_upgrade_is_one_write() {
             assert_eq!(install.live()["spec"]["replicas"], replicas, "{kind} {version}");
             // A value that equals the bundle's may be ours, too; replicas of a Deployment are always left to
             // the scaler.
-            let is_said = replicas == 1 && kind == "StatefulSet";
-            assert_eq!(install.owns(REPLICAS), is_said, "{kind} {version}");
+            let is_owned = replicas == 1 && kind == "StatefulSet";
+            assert_eq!(install.owns(REPLICAS), is_owned, "{kind} {version}");
             assert_eq!(install.ensure(&desired).await, UNCHANGED, "{kind} {version}");
             assert!(
                 install
