@@ -15,7 +15,7 @@ const POLICIES: &str = "crates/operator/src/policies/metrics.rs";
 /// What scraping adds.
 const SCRAPED: [&str; 3] = ["app_kubernetes_io_name", "job", "pod"];
 
-/// The labels of each metric: as the page says, which the scenario `what_is_alerted_on_is_measured` compares with those of an operator,
+/// The labels of each metric: as the page says, which the scenario `every_metric_in_alerts_and_the_dashboard_is_exported` compares with those of an operator,
 /// and as tests of policies have them.
 pub(crate) fn known_labels() -> BTreeMap<String, BTreeSet<String>> {
     #[expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]

@@ -15,7 +15,7 @@ use crate::{operator, request::text};
 
 /// Verbs that no request has: the API server checks them when a role is written ("Privilege escalation
 /// prevention and bootstrapping" in the Kubernetes documentation of RBAC). The scenario
-/// `nothing_is_granted_that_the_operator_may_not_grant` removes each of them to show that it is needed.
+/// `the_operator_grants_only_what_it_is_permitted_to_grant` removes each of them to show that it is needed.
 const ASKED_WITHIN: [&str; 2] = ["escalate", "bind"];
 
 /// One right: a verb on a resource, or on a subresource as `resource/subresource`.

@@ -153,7 +153,7 @@ async fn govern(arguments: &AdmissionArguments, cluster: &TestCluster) -> anyhow
         });
         let last = number + 1 == arguments.policies;
         if last {
-            policies::ready(cluster, &folder, &policy).await?;
+            policies::create_policy(cluster, &folder, &policy).await?;
         } else {
             let path = format!("/apis/policy.kcloudlabs.io/v1alpha1/{folder}");
             succeed(&cluster.client, "POST", &path, Some(&policy)).await?;

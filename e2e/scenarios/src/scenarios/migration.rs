@@ -1,4 +1,4 @@
-//! Upgrades that move the storage version: objects are rewritten, and only then an old version may go.
+//! Upgrades that change the storage version of a CRD: objects are rewritten before an old version is removed.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -18,51 +18,51 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Where objects are stored that stay.
+/// The namespace of objects that must survive.
 const KEPT: &str = "kept";
 
-/// How many.
+/// The number of stored objects.
 const COUNT: usize = 30;
 
-/// How many make more than one page.
+/// A number of stored objects that needs several pages.
 const PAGES: usize = 250;
 
-/// The last of these in the order of names: it is on the last page.
+/// The object that is last in the order of names, hence on the last page.
 const LAST: &str = "stored-99";
 
-/// How long an upgrade under load may take.
-const LOADED: std::time::Duration = std::time::Duration::from_secs(180);
+/// The timeout of an upgrade under load.
+const LOAD_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(180);
 
-/// How often the CRD is looked at.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+/// The interval at which the CRD is polled.
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// What was seen of a CRD, and of the status of the BundleDeployment, over a time.
-struct Sightings {
+/// Polls the CRD and the status of the BundleDeployment in the background.
+struct MigrationPoller {
     stop: CancellationToken,
-    task: JoinHandle<anyhow::Result<Seen>>,
+    task: JoinHandle<anyhow::Result<MigrationHistory>>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    /// Each `status.storedVersions`, in the order in which it came.
+struct MigrationHistory {
+    /// The distinct values of `status.storedVersions`, in order.
     stored: Vec<Value>,
-    /// Each state of a migration that the status told of.
+    /// The distinct states of the migration in the status, in order.
     migrations: Vec<Value>,
 }
 
 pub(super) async fn stored_objects_follow_the_storage_version(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    traffic::namespace(cluster, KEPT).await?;
+    traffic::create_namespace(cluster, KEPT).await?;
     store(&cluster.client, KEPT, COUNT).await?;
     let old = ["v1", "v1beta1"];
     let before = read(&cluster.client, KEPT, "v1").await?;
     let load = traffic::start_at(cluster, traffic::NAMESPACE, &old, Expectation::Admitted).await?;
     load.at_least(100).await?;
 
-    let sightings = Sightings::begin(cluster);
+    let poller = MigrationPoller::start(cluster);
     upgrade(cluster, &sample::storing_newest(cluster)?).await?;
-    until("v2 is served", LOADED, async || {
+    until("v2 is served", LOAD_TIMEOUT, async || {
         let path = format!("/apis/{}/v2/widgets?limit=1", sample::GROUP);
         let answer = request::send(&cluster.client, "GET", &path, None).await?;
         Ok(check(answer.code != 404, || answer.to_string()))
@@ -72,166 +72,170 @@ pub(super) async fn stored_objects_follow_the_storage_version(cluster: &TestClus
     let newest = traffic::start_at(cluster, "traffic-v2", &all, Expectation::Converted).await?;
     newest.at_least(100).await?;
     traffic::finish_at(load, &old).await?;
-    ready(&cluster.client, "sample", LOADED).await?;
-    let seen = sightings.end().await?;
+    ready(&cluster.client, "sample", LOAD_TIMEOUT).await?;
+    let seen = poller.stop().await?;
     anyhow::ensure!(
         seen.stored == [json!(["v1"]), json!(["v1", "v2"]), json!(["v2"])],
         "storedVersions were {:?}",
         seen.stored
     );
-    let told = |migration: &Value| {
+    let has_total = |migration: &Value| {
         migration["version"] == "v2"
             && migration["total"]
                 .as_u64()
                 .is_some_and(|total| total >= COUNT as u64)
     };
     anyhow::ensure!(
-        seen.migrations.iter().any(told),
-        "the status did not say how many objects there are: {:?}",
+        seen.migrations.iter().any(has_total),
+        "the status did not report the number of objects: {:?}",
         seen.migrations
     );
     for (object, after) in compare(&before, &read(&cluster.client, KEPT, "v1").await?)? {
         anyhow::ensure!(
             object["metadata"]["resourceVersion"] != after["metadata"]["resourceVersion"],
-            "{} was not stored anew",
+            "{} was not rewritten",
             object["metadata"]["name"]
         );
     }
-    nothing_is_left(cluster).await?;
+    check_cleaned_up(cluster).await?;
     newest.at_least(100).await?;
     traffic::finish_at(newest, &all).await?;
 
     let before = read(&cluster.client, KEPT, "v2").await?;
     let load = traffic::start_at(cluster, traffic::NAMESPACE, &["v2"], Expectation::Admitted).await?;
     load.at_least(100).await?;
-    let sightings = Sightings::begin(cluster);
+    let poller = MigrationPoller::start(cluster);
     cluster.bundle("sample.v3")?;
     upgrade(cluster, "sample.v3").await?;
-    ready(&cluster.client, "sample", LOADED).await?;
-    let seen = sightings.end().await?;
+    ready(&cluster.client, "sample", LOAD_TIMEOUT).await?;
+    let seen = poller.stop().await?;
     anyhow::ensure!(
         seen.stored == [json!(["v2"])],
         "storedVersions were {:?}",
         seen.stored
     );
-    has_versions(cluster, &["v2"]).await?;
+    check_versions(cluster, &["v2"]).await?;
     load.at_least(100).await?;
     traffic::finish_at(load, &["v2"]).await?;
     for (object, after) in compare(&before, &read(&cluster.client, KEPT, "v2").await?)? {
         anyhow::ensure!(
             object == after,
-            "changed, though it was stored as v2: {object} became {after}"
+            "changed, although it was already stored as v2: {object} became {after}"
         );
     }
     Ok(())
 }
 
-pub(super) async fn a_version_is_dropped_only_when_nothing_is_stored_in_it(
+pub(super) async fn a_version_is_removed_only_when_no_object_is_stored_in_it(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    traffic::namespace(cluster, KEPT).await?;
+    traffic::create_namespace(cluster, KEPT).await?;
     store(&cluster.client, KEPT, COUNT).await?;
     cluster.bundle("sample.v3")?;
     upgrade(cluster, "sample.v3").await?;
-    until("it is refused", PATIENCE, async || {
-        let object = deployed(cluster).await?;
-        let said = conditions(&object);
-        Ok(check(said.contains("storedVersionRemoval"), || said))
+    until("the upgrade is refused", PATIENCE, async || {
+        let object = bundle_deployment(cluster).await?;
+        let words = conditions(&object);
+        Ok(check(words.contains("storedVersionRemoval"), || words))
     })
     .await?;
-    is_stored_as(cluster, &["v1"]).await?;
+    check_stored_versions(cluster, &["v1"]).await?;
     upgrade(cluster, &sample::storing_newest(cluster)?).await?;
-    until("the storage version has moved", PATIENCE, async || {
-        let stored = sample::crd(cluster).await?["status"]["storedVersions"].clone();
-        Ok(check(stored == json!(["v1", "v2"]), || stored.to_string()))
-    })
+    until(
+        "the new version is in status.storedVersions",
+        PATIENCE,
+        async || {
+            let stored = sample::crd(cluster).await?["status"]["storedVersions"].clone();
+            Ok(check(stored == json!(["v1", "v2"]), || stored.to_string()))
+        },
+    )
     .await?;
-    // What was begun goes on, though the next bundle is refused because of it.
+    // The first migration finishes, although the next bundle was refused because of it.
     upgrade(cluster, "sample.v3").await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    is_stored_as(cluster, &["v2"]).await?;
-    has_versions(cluster, &["v2"]).await?;
+    check_stored_versions(cluster, &["v2"]).await?;
+    check_versions(cluster, &["v2"]).await?;
     anyhow::ensure!(
         read(&cluster.client, KEPT, "v2").await?.len() == COUNT,
-        "objects are lost"
+        "objects were lost"
     );
-    nothing_is_left(cluster).await
+    check_cleaned_up(cluster).await
 }
 
 pub(super) async fn objects_that_cannot_be_rewritten_are_named(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    traffic::namespace(cluster, KEPT).await?;
+    traffic::create_namespace(cluster, KEPT).await?;
     store(&cluster.client, KEPT, 3).await?;
-    hold(cluster, "stored-1").await?;
+    block_updates(cluster, "stored-1").await?;
     upgrade(cluster, &sample::storing_newest(cluster)?).await?;
-    held_up(cluster, "stored-1").await?;
-    is_stored_as(cluster, &["v1", "v2"]).await?;
-    let_go(cluster).await?;
+    wait_until_blocked(cluster, "stored-1").await?;
+    check_stored_versions(cluster, &["v1", "v2"]).await?;
+    unblock_updates(cluster).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    is_stored_as(cluster, &["v2"]).await
+    check_stored_versions(cluster, &["v2"]).await
 }
 
-/// The last page waits for an object that cannot be written, and meanwhile the CA is rotated, twice: when the object can
-/// be written, the last page is next.
-pub(super) async fn a_ca_rotation_does_not_throw_a_migration_back(
+/// The last page contains an object that cannot be written. The CA is rotated twice during the wait. Once the
+/// object can be written, the migration continues with the last page.
+pub(super) async fn a_ca_rotation_does_not_restart_a_storage_migration(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let running = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    traffic::namespace(cluster, KEPT).await?;
+    traffic::create_namespace(cluster, KEPT).await?;
     store(&cluster.client, KEPT, PAGES).await?;
-    hold(cluster, LAST).await?;
+    block_updates(cluster, LAST).await?;
     let before = read(&cluster.client, KEPT, "v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let sightings = Sightings::begin(cluster);
+    let poller = MigrationPoller::start(cluster);
     upgrade(cluster, &sample::storing_newest(cluster)?).await?;
-    held_up(cluster, LAST).await?;
+    wait_until_blocked(cluster, LAST).await?;
     let trust = sample::trust_bundle(cluster).await?;
     for _ in 0..2 {
         sample::rotate(cluster, "ca").await?;
     }
     anyhow::ensure!(
         sample::trust_bundle(cluster).await? != trust,
-        "the definition trusts what it did"
+        "the trust bundle of the CRD did not change"
     );
-    held_up(cluster, LAST).await?;
-    is_stored_as(cluster, &["v1", "v2"]).await?;
+    wait_until_blocked(cluster, LAST).await?;
+    check_stored_versions(cluster, &["v1", "v2"]).await?;
     let generation = sample::crd(cluster).await?["metadata"]["generation"].clone();
-    until("the migration knows of the rotations", PATIENCE, async || {
-        let known = deployed(cluster).await?["status"]["storageMigrations"][0]["generation"].clone();
+    until("the migration has observed the rotations", PATIENCE, async || {
+        let known = bundle_deployment(cluster).await?["status"]["storageMigrations"][0]["generation"].clone();
         Ok(check(known == generation, || {
-            format!("{known} is not {generation}")
+            format!("observed generation {known}, expected {generation}")
         }))
     })
     .await?;
-    let_go(cluster).await?;
-    ready(&cluster.client, "sample", LOADED).await?;
-    sightings.end().await?.goes_on()?;
-    is_stored_as(cluster, &["v2"]).await?;
+    unblock_updates(cluster).await?;
+    ready(&cluster.client, "sample", LOAD_TIMEOUT).await?;
+    poller.stop().await?.check_progress()?;
+    check_stored_versions(cluster, &["v2"]).await?;
     load.at_least(50).await?;
     let report = traffic::finish(load).await?;
     tracing::info!(
         requests = report.requests,
         failed = report.failed,
-        "Rotated twice while objects were rewritten under load"
+        "Rotated twice during a storage migration under load"
     );
     compare(&before, &read(&cluster.client, KEPT, "v1").await?)?;
     running.stop().await?;
     is_stored_as_v2(&cluster.client, KEPT).await
 }
 
-// === impl Sightings ===
+// === impl MigrationPoller ===
 
-impl Sightings {
-    fn begin(cluster: &TestCluster) -> Self {
+impl MigrationPoller {
+    fn start(cluster: &TestCluster) -> Self {
         let (client, stop) = (cluster.client.clone(), CancellationToken::new());
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
-            let mut seen = Seen::default();
+            let mut seen = MigrationHistory::default();
             let add = |seen: &mut Vec<Value>, value: &Value| {
                 if !value.is_null() && seen.last() != Some(value) {
                     seen.push(value.clone());
@@ -243,33 +247,33 @@ impl Sightings {
                 let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
                 let deployed = get(&client, &path).await?.unwrap_or_default();
                 add(&mut seen.migrations, &deployed["status"]["storageMigrations"][0]);
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
             Ok(seen)
         });
         Self { stop, task }
     }
 
-    async fn end(self) -> anyhow::Result<Seen> {
-        // What was last is seen once more.
-        tokio::time::sleep(LOOK * 5).await;
+    async fn stop(self) -> anyhow::Result<MigrationHistory> {
+        // Observe the final state as well.
+        tokio::time::sleep(POLL_INTERVAL * 5).await;
         self.stop.cancel();
-        self.task.await.context("looking has ended")?
+        self.task.await.context("the poller panicked")?
     }
 }
 
-// === impl Seen ===
+// === impl MigrationHistory ===
 
-impl Seen {
-    /// Fails where the migration has begun anew, or has gone back.
-    fn goes_on(&self) -> anyhow::Result<()> {
+impl MigrationHistory {
+    /// Fails if the migration was restarted, or its progress decreased.
+    fn check_progress(&self) -> anyhow::Result<()> {
         let pages = self
             .migrations
             .iter()
-            .filter(|told| !told["resourceVersion"].is_null());
-        anyhow::ensure!(pages.count() > 1, "no page was seen: {:?}", self.migrations);
+            .filter(|state| !state["resourceVersion"].is_null());
+        anyhow::ensure!(pages.count() > 1, "no page was reported: {:?}", self.migrations);
         for two in self.migrations.windows(2) {
-            let rewritten = |told: &Value| told["rewritten"].as_u64();
+            let rewritten = |state: &Value| state["rewritten"].as_u64();
             anyhow::ensure!(
                 two[0]["since"] == two[1]["since"] && rewritten(&two[0]) <= rewritten(&two[1]),
                 "{} became {}",
@@ -282,7 +286,7 @@ impl Seen {
 }
 
 /// Deletes the widgets of a namespace.
-pub(super) async fn discard(cluster: &TestCluster, namespace: &str) -> anyhow::Result<()> {
+pub(super) async fn delete_widgets(cluster: &TestCluster, namespace: &str) -> anyhow::Result<()> {
     let path = sample::widgets(namespace, "v1");
     for widget in list(&cluster.client, &path).await? {
         delete(
@@ -294,13 +298,12 @@ pub(super) async fn discard(cluster: &TestCluster, namespace: &str) -> anyhow::R
     Ok(())
 }
 
-/// Asks for another bundle.
 async fn upgrade(cluster: &TestCluster, folder: &str) -> anyhow::Result<()> {
     set_source(&cluster.client, "sample", folder).await
 }
 
-/// Checks in which versions objects may be stored.
-pub(super) async fn is_stored_as(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
+/// Checks `status.storedVersions` of the CRD.
+pub(super) async fn check_stored_versions(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
     let stored = sample::crd(cluster).await?["status"]["storedVersions"].clone();
     anyhow::ensure!(
         stored == json!(versions),
@@ -309,39 +312,39 @@ pub(super) async fn is_stored_as(cluster: &TestCluster, versions: &[&str]) -> an
     Ok(())
 }
 
-async fn has_versions(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
+async fn check_versions(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<()> {
     let crd = sample::crd(cluster).await?;
     let names = crd["spec"]["versions"].as_array().into_iter().flatten();
     let names: Vec<_> = names.map(|version| text(version, "/name")).collect();
     anyhow::ensure!(
         names == versions,
-        "the definition has {names:?}, not {versions:?}"
+        "the CRD has the versions {names:?}, not {versions:?}"
     );
     Ok(())
 }
 
-/// The right that was granted for it is gone, and so is what the status said.
-async fn nothing_is_left(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Checks that the RBAC objects of the migration were deleted, and that its status is empty.
+async fn check_cleaned_up(cluster: &TestCluster) -> anyhow::Result<()> {
     for collection in ["clusterroles", "clusterrolebindings"] {
         let path = format!("/apis/rbac.authorization.k8s.io/v1/{collection}");
         let left = list(&cluster.client, &path).await?;
         let left = left.iter().map(|object| text(object, "/metadata/name"));
         let left: Vec<_> = left.filter(|name| name.contains("storage-migration")).collect();
-        anyhow::ensure!(left.is_empty(), "{collection} are left: {left:?}");
+        anyhow::ensure!(left.is_empty(), "{collection} were not deleted: {left:?}");
     }
-    let told = deployed(cluster).await?["status"]["storageMigrations"].clone();
-    anyhow::ensure!(told.is_null(), "the status still tells of {told}");
+    let status = bundle_deployment(cluster).await?["status"]["storageMigrations"].clone();
+    anyhow::ensure!(status.is_null(), "the status still contains {status}");
     Ok(())
 }
 
-async fn deployed(cluster: &TestCluster) -> anyhow::Result<Value> {
+async fn bundle_deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
     get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/sample"))
         .await?
         .context("no BundleDeployment")
 }
 
-/// Somebody's webhook that cannot be called keeps an object as it is.
-async fn hold(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
+/// Creates the webhook of another client that cannot be called, so that the object cannot be updated.
+async fn block_updates(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     let held = format!("{}/{name}", sample::widgets(KEPT, "v1"));
     let label = json!({"metadata": {"labels": {"held": "true"}}});
     succeed(&cluster.client, "PATCH", &held, Some(&label)).await?;
@@ -360,17 +363,17 @@ async fn hold(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the status names what is held.
-async fn held_up(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
+/// Waits until the status names the blocked object.
+async fn wait_until_blocked(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     let named = format!("Widget {KEPT}/{name}");
-    until("the status names the object", LOADED, async || {
-        let said = conditions(&deployed(cluster).await?);
-        let names_it = said.contains("Migrated=False RewritingPaused") && said.contains(&named);
-        Ok(check(names_it, || said))
+    until("the status names the object", LOAD_TIMEOUT, async || {
+        let words = conditions(&bundle_deployment(cluster).await?);
+        let names_it = words.contains("Migrated=False RewritingPaused") && words.contains(&named);
+        Ok(check(names_it, || words))
     })
     .await
 }
 
-async fn let_go(cluster: &TestCluster) -> anyhow::Result<()> {
+async fn unblock_updates(cluster: &TestCluster) -> anyhow::Result<()> {
     delete(&cluster.client, &format!("{VALIDATING}/stranger")).await
 }

@@ -1,4 +1,4 @@
-//! What alerts and the dashboard ask for is there to be scraped.
+//! Every metric in alerts and in the dashboard is exported.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,54 +16,57 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The names of metrics, and the names of their labels.
+/// Names of metrics, each with the names of its labels.
 type Labels = BTreeMap<String, BTreeSet<String>>;
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
-/// Prefixes of the metrics that are Windlass'; the rest are Prometheus' own.
+/// Prefixes of Windlass's metrics; all others come from Prometheus.
 const PREFIXES: [&str; 3] = ["windlass_", "rest_client_", "kcloudlabs_"];
 
-/// What nobody has caused here, and tests of their own see: a server that reads nothing, a kind that cannot be listed, policies.
-const ELSEWHERE: [&str; 3] = [
+/// Metrics of situations that do not occur here and have their own tests: a server that does not reload, a
+/// kind that cannot be listed, policies.
+const TESTED_ELSEWHERE: [&str; 3] = [
     "windlass_serving_certificate_not_reloaded",
     "windlass_unlisted_kinds",
     "windlass_policy_review_duration_seconds",
 ];
 
-pub(super) async fn what_is_alerted_on_is_measured(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn every_metric_in_alerts_and_the_dashboard_is_exported(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    let paused = json!({"metadata": {"annotations": {"windlass.dev/paused": "to be seen"}}});
+    let paused = json!({"metadata": {"annotations": {"windlass.dev/paused": "for a test"}}});
     succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&paused)).await?;
-    spoil_a_trust_bundle(cluster).await?;
-    let asked = asked();
-    let described = described()?;
-    until("everything is measured", PATIENCE, async || {
-        let measured = measured(&operator).await?;
-        let missing: Vec<_> = asked
+    remove_ca_bundle(cluster).await?;
+    let queried = queried_metrics();
+    let documented = documented_labels()?;
+    until("every queried metric is exported", PATIENCE, async || {
+        let exported = exported_labels(&operator).await?;
+        let missing: Vec<_> = queried
             .iter()
-            .filter(|name| !measured.contains_key(*name))
+            .filter(|name| !exported.contains_key(*name))
             .collect();
-        Ok(check(missing.is_empty(), || format!("not there: {missing:?}")))
+        Ok(check(missing.is_empty(), || format!("not exported: {missing:?}")))
     })
     .await?;
-    // Examples of alerts have the labels that the page says: see `tests/monitoring`.
-    let measured = measured(&operator).await?;
-    let wrong: Vec<_> = described
+    // `tests/monitoring` checks that the examples of alerts use the documented labels.
+    let exported = exported_labels(&operator).await?;
+    let wrong: Vec<_> = documented
         .iter()
-        .filter_map(|(name, labels)| Some((name, labels, measured.get(name)?)))
-        .filter(|(_, labels, measured)| labels != measured)
+        .filter_map(|(name, labels)| Some((name, labels, exported.get(name)?)))
+        .filter(|(_, labels, exported)| labels != exported)
         .collect();
     anyhow::ensure!(
         wrong.is_empty(),
-        "docs/monitoring.md says other labels than there are: {wrong:?}"
+        "the labels in docs/monitoring.md differ from the exported ones: {wrong:?}"
     );
     Ok(())
 }
 
-/// The labels of metrics, as the page says.
-fn described() -> anyhow::Result<Labels> {
+/// Reads the labels of the metrics from the documentation.
+fn documented_labels() -> anyhow::Result<Labels> {
     let page = fs::read_to_string(documentation::root().join("docs/monitoring.md"))?;
     let mut labels = Labels::new();
     for row in page.lines().filter(|line| line.starts_with("| `")) {
@@ -75,7 +78,7 @@ fn described() -> anyhow::Result<Labels> {
     Ok(labels)
 }
 
-/// What stands between backticks, and in no brackets.
+/// Returns the parts between backticks that are not in parentheses.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     cell.split('`').enumerate().filter_map(move |(index, part)| {
@@ -88,8 +91,8 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Puts something else in the place of a `caBundle`, to be repaired.
-async fn spoil_a_trust_bundle(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Removes a `caBundle`, which has to be repaired.
+async fn remove_ca_bundle(cluster: &TestCluster) -> anyhow::Result<()> {
     let configurations = list(&cluster.client, CONFIGURATIONS).await?;
     let called = configurations.iter().find(|configuration| {
         configuration
@@ -106,8 +109,8 @@ async fn spoil_a_trust_bundle(cluster: &TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names of the metrics that are asked for.
-fn asked() -> BTreeSet<String> {
+/// Returns the names of the metrics in alerts and the dashboard.
+fn queried_metrics() -> BTreeSet<String> {
     let mut expressions = Vec::new();
     collect_expressions(&manifests::rule_groups(), &mut expressions);
     collect_expressions(&manifests::dashboard(), &mut expressions);
@@ -117,7 +120,7 @@ fn asked() -> BTreeSet<String> {
         .flat_map(|expression| expression.split(|character| !is_of_a_name(character)))
         .filter(|word| PREFIXES.iter().any(|prefix| word.starts_with(prefix)))
         .map(family)
-        .filter(|name| !ELSEWHERE.contains(&name.as_str()) && !name.starts_with("kcloudlabs_"))
+        .filter(|name| !TESTED_ELSEWHERE.contains(&name.as_str()) && !name.starts_with("kcloudlabs_"))
         .collect()
 }
 
@@ -138,23 +141,23 @@ fn collect_expressions(value: &Value, expressions: &mut Vec<String>) {
     }
 }
 
-/// The metrics that there are, with their labels.
-async fn measured(operator: &Running) -> anyhow::Result<Labels> {
+/// Reads the exported metrics with their labels.
+async fn exported_labels(operator: &Running) -> anyhow::Result<Labels> {
     let text = operator.ask("/metrics").await?;
-    let mut measured = Labels::new();
+    let mut exported = Labels::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_at(line.find(['{', ' ']).unwrap_or(line.len()));
         let labels = rest.strip_prefix('{').and_then(|rest| rest.rsplit_once('}'));
-        // A comma in a value is in front of no name.
+        // A value may contain a comma, but no `="` follows it.
         let labels = labels.map_or("", |(labels, _)| labels).split(',');
         let names = labels.filter_map(|label| Some(label.split_once("=\"")?.0));
         let names = names.filter(|name| *name != "le").map(str::to_owned);
-        measured.entry(family(name)).or_default().extend(names);
+        exported.entry(family(name)).or_default().extend(names);
     }
-    Ok(measured)
+    Ok(exported)
 }
 
-/// Of a histogram, the name without what its series end in.
+/// Returns the name of a metric without the suffix of a histogram's series.
 fn family(name: &str) -> String {
     let base = ["_bucket", "_count", "_sum"]
         .iter()

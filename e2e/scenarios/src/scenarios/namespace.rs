@@ -1,4 +1,4 @@
-//! The namespace of an install is deleted first, with everything that serves its webhooks.
+//! The namespace of an install, including its webhook servers, is deleted before the BundleDeployment.
 
 use std::time::Duration;
 
@@ -12,43 +12,43 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The namespace of the install.
 const SYSTEM: &str = "/api/v1/namespaces/sample-system";
 
-/// How long a namespace may take to go, with pods that have a grace period.
-const LONG: Duration = Duration::from_secs(120);
+/// The timeout for the deletion of a namespace whose pods have a grace period.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Waits until the namespace and the BundleDeployment are gone; the object at `kept` must have stayed as it was.
-async fn both_go(cluster: &TestCluster, kept: &str) -> anyhow::Result<()> {
-    until("the namespace is gone", LONG, async || {
+/// Waits until the namespace and the BundleDeployment are deleted; the object at `kept` must be unchanged.
+async fn wait_for_removal(cluster: &TestCluster, kept: &str) -> anyhow::Result<()> {
+    until("the namespace is deleted", TIMEOUT, async || {
         Ok(match get(&cluster.client, SYSTEM).await? {
             None => Ok(()),
-            Some(there) => Err(there["status"].to_string()),
+            Some(live) => Err(live["status"].to_string()),
         })
     })
     .await?;
     gone(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
     let object = get(&cluster.client, kept)
         .await?
-        .context("the object outside is lost")?;
+        .context("the object in another namespace was deleted")?;
     anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
     Ok(())
 }
 
-pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside_is_lost(
+pub(super) async fn deleting_the_namespace_first_keeps_objects_in_other_namespaces(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    // Its preferred version is not the one that is stored: whatever deletes all objects asks for a conversion.
+    // The preferred version is not the storage version, so the namespace controller needs a conversion to
+    // delete all objects.
     sample::install(cluster, "sample.v2").await?;
-    traffic::namespace(cluster, traffic::NAMESPACE).await?;
-    let kept = removal::widget(cluster, traffic::NAMESPACE, "kept").await?;
-    removal::widget(cluster, "sample-system", "inside").await?;
+    traffic::create_namespace(cluster, traffic::NAMESPACE).await?;
+    let kept = removal::create_widget(cluster, traffic::NAMESPACE, "kept").await?;
+    removal::create_widget(cluster, "sample-system", "inside").await?;
     succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
-    // Wanted again: everything comes back by itself.
+    // The BundleDeployment still exists, so the operator installs everything again.
     let uid = |object: &Value| object["metadata"]["uid"].clone();
     let before = get(&cluster.client, SYSTEM).await?.as_ref().map(uid);
-    until("the namespace is another one", LONG, async || {
+    until("the namespace is recreated", TIMEOUT, async || {
         let now = get(&cluster.client, SYSTEM).await?;
         Ok(match now {
             Some(now) if Some(uid(&now)) != before => Ok(()),
@@ -56,56 +56,56 @@ pub(super) async fn a_namespace_that_is_deleted_first_goes_and_no_object_outside
         })
     })
     .await?;
-    ready(&cluster.client, "sample", LONG).await?;
+    ready(&cluster.client, "sample", TIMEOUT).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     let object = get(&cluster.client, &kept.replace("/v1/", "/v2/")).await?;
     anyhow::ensure!(
         object.is_some(),
-        "the object outside is not served at its new version"
+        "the object in another namespace is not served at v2"
     );
 
-    // No longer desired: the namespace first, then what installs into it.
-    removal::widget(cluster, "sample-system", "inside").await?;
+    // Now both are deleted: first the namespace, then the BundleDeployment.
+    removal::create_widget(cluster, "sample-system", "inside").await?;
     succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
     succeed(&cluster.client, "DELETE", path, None).await?;
-    until("the namespace is gone", LONG, async || {
+    until("the namespace is deleted", TIMEOUT, async || {
         Ok(match get(&cluster.client, SYSTEM).await? {
             None => Ok(()),
-            Some(there) => Err(there["status"].to_string()),
+            Some(live) => Err(live["status"].to_string()),
         })
     })
     .await?;
     gone(&cluster.client, path).await?;
     let object = get(&cluster.client, &kept)
         .await?
-        .context("the object outside is lost")?;
+        .context("the object in another namespace was deleted")?;
     anyhow::ensure!(object["spec"]["size"] == 3, "{object}");
     Ok(())
 }
 
-pub(super) async fn what_is_deleted_while_the_operator_is_down_goes_when_it_is_back(
+pub(super) async fn a_namespace_deleted_while_the_operator_is_down_is_cleaned_up_later(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v2").await?;
-    traffic::namespace(cluster, traffic::NAMESPACE).await?;
-    let kept = removal::widget(cluster, traffic::NAMESPACE, "kept").await?;
-    removal::widget(cluster, "sample-system", "inside").await?;
-    let held = removal::widget(cluster, "sample-system", "held").await?;
+    traffic::create_namespace(cluster, traffic::NAMESPACE).await?;
+    let kept = removal::create_widget(cluster, traffic::NAMESPACE, "kept").await?;
+    removal::create_widget(cluster, "sample-system", "inside").await?;
+    let held = removal::create_widget(cluster, "sample-system", "held").await?;
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     succeed(&cluster.client, "PATCH", &held, Some(&hold)).await?;
     operator.kill().await?;
     succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
     succeed(&cluster.client, "DELETE", path, None).await?;
-    // Nobody converts any more, and nobody is there yet to say so.
+    // No server converts objects now, and no operator removes the conversion.
     gone(&cluster.client, sample::DEPLOYMENT).await?;
     let _operator = cluster.operator.start()?;
-    // Who holds an object learns where it can be reached.
-    removal::says(
+    // The status names the objects that have finalizers, in a version that can be read without a conversion.
+    removal::wait_for_conditions(
         cluster,
         &[
             "NamespaceTerminating",
@@ -116,5 +116,5 @@ pub(super) async fn what_is_deleted_while_the_operator_is_down_goes_when_it_is_b
     .await?;
     let free = json!({"metadata": {"finalizers": null}});
     succeed(&cluster.client, "PATCH", &held, Some(&free)).await?;
-    both_go(cluster, &kept).await
+    wait_for_removal(cluster, &kept).await
 }

@@ -1,4 +1,4 @@
-//! What an operator of bundles does, as something that can be done again and looked at when it is done.
+//! The operations of an administrator, which can be started, repeated and checked.
 
 use serde_json::{Value, json};
 use windlass_object::names;
@@ -17,77 +17,77 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// How many objects are stored when a migration or a removal begins.
+/// The number of objects that exist before a migration or a removal.
 const STORED: usize = 4;
 
-/// A namespace that is none of the sample's business, but where widgets are.
+/// A namespace that does not belong to the sample but contains widgets.
 const OUTSIDE: &str = "outside";
 
-/// What is in it beside them.
+/// Another object in [`OUTSIDE`].
 const NEIGHBOUR: &str = "/api/v1/namespaces/outside/configmaps/neighbour";
 
-/// Where the sample's namespace is.
 const SYSTEM: &str = "/api/v1/namespaces/sample-system";
 
-/// How often a whole cluster is looked at.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(250);
+/// The interval at which the cluster is polled.
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
 
-/// How long nothing may change before an operation counts as ended.
+/// How long nothing may change until an operation counts as finished.
 pub(super) const QUIET: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Something that the operator carries out in many writes.
+/// An operation that the operator performs in many writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AdminOperation {
     Install,
     Upgrade,
-    /// An upgrade to a bundle that differs in what traffic hangs on.
+    /// An upgrade to a bundle with one of the changes that can interrupt traffic.
     Change(BundleChange),
-    /// An upgrade that moves the storage version.
+    /// An upgrade that changes the storage version.
     Migration,
     LeafRotation,
     CaRotation,
     Removal,
-    /// A removal that takes the CRDs with it, and every object.
+    /// A removal that deletes the CRDs and all their objects.
     RemovalWithCrds,
-    /// A removal whose namespace was deleted before, with everything that serves.
+    /// A removal after the namespace with the servers was deleted.
     RemovalAfterNamespace,
 }
 
-/// What was there before an operation.
+/// The state before an operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Before {
-    /// The serving Secret.
+    /// The certificate in the serving Secret.
     leaf: Value,
-    /// The number of the CA that signs.
+    /// The generation of the current CA.
     authority: Option<i64>,
-    /// How often the CRD's spec was written.
+    /// The generation of the CRD.
     crd: Option<i64>,
-    /// The objects in a namespace that is none of the sample's business.
+    /// The objects in [`OUTSIDE`].
     outside: Vec<Value>,
-    /// The resourceVersions of what tells how far an operation is.
+    /// The resourceVersions of the BundleDeployment and the ServingCertificate, whose status shows the
+    /// progress.
     versions: [Value; 2],
 }
 
-/// Who uses the sample while an operation goes on.
-pub(super) enum Users {
-    /// Nothing is installed to be used, or nothing is left that serves.
-    Nobody,
+/// The clients that use the sample during an operation.
+pub(super) enum Clients {
+    /// None: nothing is installed yet, or no server remains.
+    None,
     /// Requests through all webhooks.
     Load(Load),
-    /// Objects that come and go while webhooks go.
+    /// Objects that are created and deleted while webhooks are removed.
     Visits(Visits),
 }
 
 // === impl AdminOperation ===
 
 impl AdminOperation {
-    /// Brings the cluster to where the operation begins, from where nothing is installed. The operator must be running.
+    /// Creates the state in which the operation starts, from an empty cluster. The operator must be running.
     pub(super) async fn prepare(self, cluster: &TestCluster) -> anyhow::Result<()> {
         if self == Self::Install {
             return Ok(());
         }
-        // Of the newer one another version is preferred than the one that is stored: whatever empties a namespace asks for a
-        // conversion.
+        // The preferred version of the newer sample is not the storage version, so the namespace controller
+        // needs a conversion to delete all objects.
         let folder = match self {
             Self::RemovalAfterNamespace => cluster.bundle("sample.v2")?,
             Self::Change(change) => cluster.operator.bundle_dir.join(change.older(cluster)?),
@@ -102,43 +102,43 @@ impl AdminOperation {
             stored::store(&cluster.client, NAMESPACE, STORED).await?;
         }
         if matches!(self, Self::RemovalWithCrds | Self::RemovalAfterNamespace) {
-            traffic::namespace(cluster, OUTSIDE).await?;
+            traffic::create_namespace(cluster, OUTSIDE).await?;
             stored::store(&cluster.client, OUTSIDE, STORED).await?;
             let neighbour = json!({"metadata": {"name": "neighbour"}, "data": {"a": "b"}});
             let path = format!("/api/v1/namespaces/{OUTSIDE}/configmaps");
             succeed(&cluster.client, "POST", &path, Some(&neighbour)).await?;
         }
         if self == Self::CaRotation {
-            // Every rotation but the first finds the cross certificate of the one before.
+            // Each rotation except the first finds the cross certificate of the previous one.
             sample::rotate(cluster, "ca").await?;
         }
         Ok(())
     }
 
-    /// Whether it can be done again where it ended.
+    /// Reports whether the operation can be repeated from its final state.
     pub(super) fn is_repeatable(self) -> bool {
         matches!(self, Self::LeafRotation | Self::CaRotation)
     }
 
-    /// Removes what it installed, where it cannot be done again otherwise. The operator must be running.
+    /// Removes what the operation installed if it cannot be repeated otherwise. The operator must be running.
     pub(super) async fn undo(self, cluster: &TestCluster) -> anyhow::Result<()> {
         match self {
             Self::Install | Self::Upgrade | Self::Change(_) => {
                 delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await
             }
             Self::Migration => {
-                // Objects that need their conversion would hold the removal up.
-                migration::discard(cluster, NAMESPACE).await?;
+                // Objects that need their conversion would block the removal.
+                migration::delete_widgets(cluster, NAMESPACE).await?;
                 delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await
             }
             _ => Ok(()),
         }
     }
 
-    /// Asks for it.
-    pub(super) async fn ask(self, cluster: &TestCluster) -> anyhow::Result<Before> {
+    /// Starts the operation, and returns the state before it.
+    pub(super) async fn start(self, cluster: &TestCluster) -> anyhow::Result<Before> {
         if matches!(self, Self::LeafRotation | Self::CaRotation) {
-            // Whether another generation came can be told only where the status says which there was.
+            // A new generation can be detected only if the status shows the previous one.
             sample::settled(cluster).await?;
         }
         let mut before = Before::take(cluster).await?;
@@ -166,13 +166,13 @@ impl AdminOperation {
                 succeed(&cluster.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
             Self::RemovalWithCrds => {
-                before.outside = outside(cluster).await?;
+                before.outside = outside_objects(cluster).await?;
                 let policy = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
                 succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
                 succeed(&cluster.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
             Self::RemovalAfterNamespace => {
-                before.outside = outside(cluster).await?;
+                before.outside = outside_objects(cluster).await?;
                 succeed(&cluster.client, "DELETE", SYSTEM, None).await?;
                 succeed(&cluster.client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
             }
@@ -181,7 +181,7 @@ impl AdminOperation {
         Ok(before)
     }
 
-    /// Whether all that a user sees says that it is done.
+    /// Reports whether the operation is finished according to everything that a user can observe.
     pub(super) async fn is_done(self, cluster: &TestCluster, before: &Before) -> anyhow::Result<bool> {
         let now = Before::take(cluster).await?;
         Ok(match self {
@@ -203,22 +203,22 @@ impl AdminOperation {
         })
     }
 
-    /// What it must have done exactly once, beyond the state in which it ends.
+    /// Checks what must have happened exactly once, in addition to the final state.
     pub(super) async fn check(self, cluster: &TestCluster, before: &Before) -> anyhow::Result<()> {
         let now = Before::take(cluster).await?;
         if self == Self::Migration {
-            migration::is_stored_as(cluster, &["v2"]).await?;
+            migration::check_stored_versions(cluster, &["v2"]).await?;
         }
         if self == Self::CaRotation {
             anyhow::ensure!(
                 now.authority == before.authority.map(|number| number + 1),
-                "one rotation was asked for, the CA went from {:?} to {:?}",
+                "one rotation was requested, but the CA changed from generation {:?} to {:?}",
                 before.authority,
                 now.authority
             );
             anyhow::ensure!(
                 now.crd == before.crd.map(|number| number + 1),
-                "one rotation was asked for, the CRD's spec went from {:?} to {:?}",
+                "one rotation was requested, but the CRD changed from generation {:?} to {:?}",
                 before.crd,
                 now.crd
             );
@@ -231,53 +231,61 @@ impl AdminOperation {
                 .filter(|object| !goes(object))
                 .cloned()
                 .collect();
-            let now = outside(cluster).await?;
-            anyhow::ensure!(now == stays, "what is outside was {stays:?}, and is {now:?}");
+            let now = outside_objects(cluster).await?;
+            anyhow::ensure!(
+                now == stays,
+                "objects in another namespace were {stays:?}, and are now {now:?}"
+            );
         }
         if self == Self::LeafRotation {
             anyhow::ensure!(
                 now.authority == before.authority && now.crd == before.crd,
-                "a renewal of the leaf has touched the CA or a target: {before:?} became {now:?}"
+                "a renewal of the leaf changed the CA or a target: {before:?} became {now:?}"
             );
         }
         Ok(())
     }
 
-    /// Starts to use what is installed while it goes on.
-    pub(super) async fn users(self, cluster: &TestCluster) -> anyhow::Result<Users> {
+    /// Starts the clients that use the sample during the operation.
+    pub(super) async fn start_clients(self, cluster: &TestCluster) -> anyhow::Result<Clients> {
         Ok(match self {
-            Self::Install | Self::RemovalAfterNamespace => Users::Nobody,
-            Self::Removal | Self::RemovalWithCrds => Users::Visits(traffic::visit(cluster).await?),
-            _ => Users::Load(traffic::start_slowly(cluster, &["v1", "v1beta1"]).await?),
+            Self::Install | Self::RemovalAfterNamespace => Clients::None,
+            Self::Removal | Self::RemovalWithCrds => Clients::Visits(traffic::start_visits(cluster).await?),
+            _ => Clients::Load(traffic::start_slowly(cluster, &["v1", "v1beta1"]).await?),
         })
     }
 }
 
-/// Waits until the cluster is as `end` says.
-pub(super) async fn ends_as(cluster: &TestCluster, end: &Snapshot) -> anyhow::Result<()> {
+/// Waits until the cluster has the state `end`.
+pub(super) async fn wait_for_state(cluster: &TestCluster, end: &Snapshot) -> anyhow::Result<()> {
     until(
-        "the cluster is as after an undisturbed run",
+        "the cluster has the same state as after an undisturbed run",
         PATIENCE,
         async || {
             let differences = end.differences(&take(cluster).await?);
             if differences.is_empty() {
                 return Ok(Ok(()));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             Ok(Err(differences.join("\n  ")))
         },
     )
     .await
 }
 
-/// The cluster, once nothing changes in it.
-pub(super) async fn settled(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
-    until("nothing changes any more", PATIENCE, async || {
+/// Waits until nothing changes, and returns the state of the cluster.
+pub(super) async fn wait_until_unchanged(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
+    until("the cluster does not change", PATIENCE, async || {
         let before = take(cluster).await?;
         tokio::time::sleep(QUIET).await;
         let after = take(cluster).await?;
         let mut changes = before.differences(&after);
-        changes.extend(after.ending().iter().map(|place| format!("{place} is ending")));
+        changes.extend(
+            after
+                .ending()
+                .iter()
+                .map(|place| format!("{place} is being deleted")),
+        );
         Ok(if changes.is_empty() {
             Ok(after)
         } else {
@@ -287,12 +295,12 @@ pub(super) async fn settled(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
     .await
 }
 
-/// Whether the operator has begun with what was asked for.
+/// Reports whether the operator has started the operation.
 pub(super) async fn has_begun(cluster: &TestCluster, before: &Before) -> anyhow::Result<bool> {
     Ok(Before::take(cluster).await?.versions != before.versions)
 }
 
-/// What is in the cluster, but for what its users leave.
+/// Takes a snapshot of the cluster without the objects of the clients.
 pub(super) async fn take(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
     Snapshot::take(&cluster.client, &[traffic::NAMESPACE]).await
 }
@@ -305,13 +313,13 @@ async fn is_settled(cluster: &TestCluster) -> anyhow::Result<bool> {
     Ok(steps::is_settled(&object) && object["status"]["rotated"] == *request)
 }
 
-/// The objects in a namespace that is none of the sample's business.
-async fn outside(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
+/// Reads the objects in [`OUTSIDE`].
+async fn outside_objects(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
     let mut objects: Vec<_> = get(&cluster.client, NEIGHBOUR).await?.into_iter().collect();
     let widgets = sample::widgets(OUTSIDE, "v1");
     let listed = get(&cluster.client, &widgets).await?.unwrap_or_default();
     for mut widget in listed["items"].as_array().cloned().unwrap_or_default() {
-        // The items of a list need not say what they are.
+        // Items of a list may lack a kind.
         widget["kind"] = json!("Widget");
         objects.push(widget);
     }
@@ -344,13 +352,13 @@ impl Before {
     }
 }
 
-// === impl Users ===
+// === impl Clients ===
 
-impl Users {
-    /// Ends the use; fails if a request failed.
+impl Clients {
+    /// Stops the clients; fails if a request failed.
     pub(super) async fn finish(self) -> anyhow::Result<()> {
         match self {
-            Self::Nobody => {}
+            Self::None => {}
             Self::Load(load) => {
                 load.at_least(20).await?;
                 traffic::finish(load).await?;

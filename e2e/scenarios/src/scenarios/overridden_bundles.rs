@@ -1,4 +1,4 @@
-//! Objects of bundles as override policies have them, whether or not anybody serves policies.
+//! Override policies apply to objects of bundles, with and without a running policy server.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::{
 
 const POLICIES: &str = "/apis/policy.kcloudlabs.io/v1alpha1/clusteroverridepolicies";
 
-/// How long it is watched whether anything is written.
+/// How long nothing may be written.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// A policy for Deployments of the sample.
-fn policy(name: &str, overriders: &Value) -> Value {
+/// Returns a policy for Deployments of the sample.
+fn deployment_policy(name: &str, overriders: &Value) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterOverridePolicy", "metadata": {"name": name},
         "spec": {
@@ -30,12 +30,12 @@ fn policy(name: &str, overriders: &Value) -> Value {
     })
 }
 
-/// A policy by which the sample's image comes from a mirror.
-fn mirror() -> Value {
+/// Returns a policy that replaces the sample's image with that of a mirror.
+fn mirror_policy() -> Value {
     let image = json!({
         "op": "replace", "path": "/spec/template/spec/containers/0/image", "value": format!("{}:v1", sample::MIRROR),
     });
-    policy("mirror", &json!({"plaintext": [image]}))
+    deployment_policy("mirror", &json!({"plaintext": [image]}))
 }
 
 async fn image(cluster: &TestCluster) -> anyhow::Result<String> {
@@ -44,8 +44,8 @@ async fn image(cluster: &TestCluster) -> anyhow::Result<String> {
     Ok(text(&deployment, "/spec/template/spec/containers/0/image").to_owned())
 }
 
-/// Waits until the sample is ready with an image, as a revision.
-async fn runs(cluster: &TestCluster, wanted: &str, revision: i64) -> anyhow::Result<()> {
+/// Waits until the sample is ready with this image in this revision.
+async fn wait_for_image(cluster: &TestCluster, wanted: &str, revision: i64) -> anyhow::Result<()> {
     until(
         &format!("revision {revision} runs {wanted}"),
         PATIENCE,
@@ -62,19 +62,19 @@ async fn runs(cluster: &TestCluster, wanted: &str, revision: i64) -> anyhow::Res
     ready(&cluster.client, "sample", PATIENCE).await.map(drop)
 }
 
-async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
-    for crd in policies::definitions() {
+async fn define_policies(cluster: &TestCluster) -> anyhow::Result<()> {
+    for crd in policies::policy_crds() {
         foreign::define(&cluster.client, &crd).await?;
     }
     Ok(())
 }
 
-pub(super) async fn a_bundle_comes_from_a_mirror_although_nobody_serves_policies(
+pub(super) async fn override_policies_apply_to_bundles_without_a_policy_server(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
-    define(cluster).await?;
-    succeed(client, "POST", POLICIES, Some(&mirror())).await?;
+    define_policies(cluster).await?;
+    succeed(client, "POST", POLICIES, Some(&mirror_policy())).await?;
     let bundle = sample::bundle("sample.v1");
     let dry_run = [
         "install",
@@ -96,7 +96,7 @@ pub(super) async fn a_bundle_comes_from_a_mirror_although_nobody_serves_policies
     let running = operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let mirrored = format!("{}:v1", sample::MIRROR);
-    runs(cluster, &mirrored, 1).await?;
+    wait_for_image(cluster, &mirrored, 1).await?;
     let object = condition(client, sample::BUNDLE_DEPLOYMENT, "Accepted", "True", PATIENCE).await?;
     anyhow::ensure!(
         conditions(&object).contains(overridden),
@@ -104,7 +104,7 @@ pub(super) async fn a_bundle_comes_from_a_mirror_although_nobody_serves_policies
         conditions(&object)
     );
 
-    idle::settled(&proxy).await?;
+    idle::wait_until_idle(&proxy).await?;
     let before = proxy.writes();
     tokio::time::sleep(IDLE).await;
     running.kill().await?;
@@ -113,79 +113,84 @@ pub(super) async fn a_bundle_comes_from_a_mirror_although_nobody_serves_policies
     tokio::time::sleep(IDLE).await;
     anyhow::ensure!(
         proxy.writes() == before,
-        "written while nothing changed: {:?}",
+        "written although nothing changed: {:?}",
         proxy.log().last()
     );
-    runs(cluster, &mirrored, 1).await
+    wait_for_image(cluster, &mirrored, 1).await
 }
 
-pub(super) async fn a_policy_changes_and_goes_without_a_failed_call(
+pub(super) async fn changing_and_deleting_an_override_policy_fails_no_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
-    define(cluster).await?;
+    define_policies(cluster).await?;
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
 
-    succeed(client, "POST", POLICIES, Some(&mirror())).await?;
-    runs(cluster, &format!("{}:v1", sample::MIRROR), 2).await?;
+    succeed(client, "POST", POLICIES, Some(&mirror_policy())).await?;
+    wait_for_image(cluster, &format!("{}:v1", sample::MIRROR), 2).await?;
     load.at_least(50).await?;
 
-    // One that fails keeps the next revision waiting, and nothing else.
+    // A policy that fails stops the next revision only.
     let path = format!("{POLICIES}/mirror");
     let broken = json!({"spec": {"overrideRules": [{"overriders": {"plaintext": [
         {"op": "replace", "path": "/metadata/name", "value": "other"},
     ]}}]}});
     succeed(client, "PATCH", &path, Some(&broken)).await?;
     let refused = condition(client, sample::BUNDLE_DEPLOYMENT, "Accepted", "False", PATIENCE).await?;
-    let said = conditions(&refused);
+    let status = conditions(&refused);
     for words in [
         "PolicyFailed",
         "Deployment sample-system/sample-operator: ClusterOverridePolicy mirror: rule 0: plaintext: must not override metadata.name",
     ] {
-        anyhow::ensure!(said.contains(words), "{said}");
+        anyhow::ensure!(status.contains(words), "{status}");
     }
     anyhow::ensure!(
         image(cluster).await? == format!("{}:v1", sample::MIRROR),
-        "what is installed was changed"
+        "the installed Deployment was changed"
     );
     sample::rotate(cluster, "leaf").await?;
 
-    // It goes, and so does what it overrode.
+    // Deleting the policy reverts its changes.
     delete(client, &path).await?;
-    runs(cluster, &format!("{}:v1", sample::IMAGE), 3).await?;
+    wait_for_image(cluster, &format!("{}:v1", sample::IMAGE), 3).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-pub(super) async fn who_serves_policies_finds_bundles_as_they_are_to_be(
+pub(super) async fn the_policy_server_agrees_with_overridden_bundle_objects(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let _running = operator.start()?;
-    let _served = policies::serve(cluster).await?;
+    let _served = policies::install_replica(cluster).await?;
     let labelled =
         json!({"template": {"type": "labels", "operation": "add", "path": "team", "value": {"string": "a"}}});
-    policies::ready(cluster, "clusteroverridepolicies", &policy("labels", &labelled)).await?;
-    policies::ready(cluster, "clusteroverridepolicies", &mirror()).await?;
+    policies::create_policy(
+        cluster,
+        "clusteroverridepolicies",
+        &deployment_policy("labels", &labelled),
+    )
+    .await?;
+    policies::create_policy(cluster, "clusteroverridepolicies", &mirror_policy()).await?;
     sample::install(cluster, "sample.v1").await?;
-    runs(cluster, &format!("{}:v1", sample::MIRROR), 1).await?;
+    wait_for_image(cluster, &format!("{}:v1", sample::MIRROR), 1).await?;
     let deployment = get(&cluster.client, sample::DEPLOYMENT)
         .await?
         .context("no Deployment")?;
     anyhow::ensure!(
         text(&deployment, "/metadata/labels/team") == "a",
-        "not labelled: {deployment}"
+        "the label is missing: {deployment}"
     );
-    idle::settled(&proxy).await?;
+    idle::wait_until_idle(&proxy).await?;
     let before = proxy.writes();
     tokio::time::sleep(IDLE).await;
     anyhow::ensure!(
         proxy.writes() == before,
-        "written while nothing changed: {:?}",
+        "written although nothing changed: {:?}",
         proxy.log().last()
     );
     Ok(())

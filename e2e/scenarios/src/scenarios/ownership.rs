@@ -1,4 +1,4 @@
-//! Whose objects are: copies of them, lost labels, owners that are gone, and writers that do not give in.
+//! Ownership of installed objects: copies, removed labels, deleted owners, replicas, and competing writers.
 
 use std::{collections::BTreeMap, fs, time::Duration};
 
@@ -17,26 +17,26 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The label that says for which BundleDeployment an object was installed.
+/// The label with the name of the BundleDeployment.
 const LABEL: &str = "windlass.dev/bundle-deployment";
 
-/// The annotation that says as what it was applied.
+/// The annotation with the identity under which the object was applied.
 const APPLIED_AS: &str = "windlass.dev/applied-as";
 
-/// Says of a copy that it is one.
+/// The suffix of the names of copies.
 const COPY: &str = "-copy";
 
-/// The namespace into which copies are restored.
+/// The namespace of restored objects.
 const RESTORED: &str = "restored";
 
-/// The bundled ConfigMap of the sample.
+/// The ConfigMap in the bundle of the sample.
 const CONFIG_MAP: &str = "/api/v1/namespaces/sample-system/configmaps/sample-operator-config";
 
-/// How long nothing may happen where nothing should.
+/// How long no unexpected change may happen.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// An object as somebody copies it who leaves out what the API server fills in.
-fn copied(object: &Value) -> Value {
+/// Returns an object as a user copies it: without the fields that the API server sets.
+fn plain_copy(object: &Value) -> Value {
     let mut copy = object.clone();
     let metadata = &object["metadata"];
     copy["metadata"] = json!({
@@ -52,18 +52,22 @@ fn copied(object: &Value) -> Value {
             spec.into_iter()
                 .for_each(|spec| spec.retain(|field, _| field == "ports"));
         }
-        // It is to have no pods, which would be the original's.
+        // The copy has no pods; they would match the selector of the original.
         "Deployment" => copy["spec"]["replicas"] = json!(0),
         "ServingCertificate" => copy["spec"]["secretName"] = json!("copied-cert"),
-        // Its name says what it serves.
+        // The name must contain the API group.
         "APIService" => copy["spec"]["group"] = json!(format!("{}{COPY}", text(object, "/spec/group"))),
         _ => {}
     }
     copy
 }
 
-/// Copies an object: where the copy is.
-async fn copy(cluster: &TestCluster, collection: &str, copy: &Value) -> anyhow::Result<(String, Value)> {
+/// Creates a copy, and returns its path and uid.
+async fn create_copy(
+    cluster: &TestCluster,
+    collection: &str,
+    copy: &Value,
+) -> anyhow::Result<(String, Value)> {
     let created = succeed(&cluster.client, "POST", collection, Some(copy))
         .await?
         .body;
@@ -74,11 +78,15 @@ async fn copy(cluster: &TestCluster, collection: &str, copy: &Value) -> anyhow::
     ))
 }
 
-/// Restores an object as a backup does, into another namespace, and then with its managed fields.
-async fn restore(cluster: &TestCluster, collection: &str, object: &Value) -> anyhow::Result<(String, Value)> {
-    let mut plain = copied(object);
+/// Restores an object into another namespace as backup tools do: first the object, then its managed fields.
+async fn restore_copy(
+    cluster: &TestCluster,
+    collection: &str,
+    object: &Value,
+) -> anyhow::Result<(String, Value)> {
+    let mut plain = plain_copy(object);
     plain["metadata"]["name"] = object["metadata"]["name"].clone();
-    let (path, uid) = copy(cluster, collection, &plain).await?;
+    let (path, uid) = create_copy(cluster, collection, &plain).await?;
     let managers = json!({"metadata": {"managedFields": object["metadata"]["managedFields"]}});
     let restored = succeed(&cluster.client, "PATCH", &path, Some(&managers))
         .await?
@@ -86,11 +94,15 @@ async fn restore(cluster: &TestCluster, collection: &str, object: &Value) -> any
     let ours = restored["metadata"]["managedFields"]
         .to_string()
         .contains("windlass-install");
-    anyhow::ensure!(ours, "{path} was restored without our entry: {restored}");
+    anyhow::ensure!(
+        ours,
+        "{path} was restored without the managed fields of Windlass: {restored}"
+    );
     Ok((path, uid))
 }
 
-/// Copies every labelled object of some collections: where the copies are, and their uids.
+/// Copies every object of the collections that has the owner's label, and returns the paths and uids of the
+/// copies.
 async fn copy_all(
     cluster: &TestCluster,
     collections: &[String],
@@ -103,16 +115,16 @@ async fn copy_all(
             &format!("{collection}?labelSelector={LABEL}={owner}"),
         )
         .await?;
-        anyhow::ensure!(!labelled.is_empty(), "{collection} holds nothing of {owner}");
+        anyhow::ensure!(!labelled.is_empty(), "{collection} contains no object of {owner}");
         for mut object in labelled {
-            // Items of lists do not say of what kind they are.
+            // Items of lists may lack a kind.
             let path = format!("{collection}/{}", text(&object, "/metadata/name"));
             object = get(&cluster.client, &path).await?.context("gone")?;
-            let (path, uid) = copy(cluster, collection, &copied(&object)).await?;
+            let (path, uid) = create_copy(cluster, collection, &plain_copy(&object)).await?;
             copies.insert(path, uid);
             if collection.contains("/own-system/") {
                 let elsewhere = collection.replace("/own-system/", &format!("/{RESTORED}/"));
-                let (path, uid) = restore(cluster, &elsewhere, &object).await?;
+                let (path, uid) = restore_copy(cluster, &elsewhere, &object).await?;
                 copies.insert(path, uid);
             }
         }
@@ -120,16 +132,16 @@ async fn copy_all(
     Ok(copies)
 }
 
-async fn all_there(cluster: &TestCluster, copies: &BTreeMap<String, Value>) -> anyhow::Result<()> {
+async fn check_copies(cluster: &TestCluster, copies: &BTreeMap<String, Value>) -> anyhow::Result<()> {
     for (path, uid) in copies {
-        let there = get(&cluster.client, path).await?;
-        let there = there.with_context(|| format!("the copy {path} was deleted"))?;
-        anyhow::ensure!(there["metadata"]["uid"] == *uid, "the copy {path} was made anew");
+        let live = get(&cluster.client, path).await?;
+        let live = live.with_context(|| format!("the copy {path} was deleted"))?;
+        anyhow::ensure!(live["metadata"]["uid"] == *uid, "the copy {path} was recreated");
     }
     Ok(())
 }
 
-/// Deletes the copies that call the servers of the bundle: as long as they do, nothing of it is removed.
+/// Deletes the copies that call servers of the bundle; they would block the removal.
 async fn delete_callers(cluster: &TestCluster, copies: &mut BTreeMap<String, Value>) -> anyhow::Result<()> {
     for path in copies.keys().cloned().collect::<Vec<_>>() {
         let copy = get(&cluster.client, &path).await?.context("gone")?;
@@ -141,7 +153,7 @@ async fn delete_callers(cluster: &TestCluster, copies: &mut BTreeMap<String, Val
     Ok(())
 }
 
-pub(super) async fn copies_of_installed_objects_are_nobodys(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn copies_of_installed_objects_are_not_managed(cluster: &TestCluster) -> anyhow::Result<()> {
     let kinds = rights::every_kind();
     for bundled in &kinds {
         bundled.define(cluster).await?;
@@ -149,12 +161,12 @@ pub(super) async fn copies_of_installed_objects_are_nobodys(cluster: &TestCluste
     let namespace = json!({"metadata": {"name": RESTORED}});
     succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     let _operator = cluster.operator.start()?;
-    rights::bundle(cluster, &kinds, "one")?;
+    rights::add_bundle(cluster, &kinds, "one")?;
     succeed(
         &cluster.client,
         "POST",
         BUNDLE_DEPLOYMENTS,
-        Some(&rights::own("one")),
+        Some(&rights::bundle_deployment("one")),
     )
     .await?;
     ready(&cluster.client, "own", PATIENCE).await?;
@@ -164,20 +176,20 @@ pub(super) async fn copies_of_installed_objects_are_nobodys(cluster: &TestCluste
     collections.push(serving_certificates("own-system"));
     let mut copies = copy_all(cluster, &collections, "own").await?;
     tokio::time::sleep(QUIET).await;
-    all_there(cluster, &copies).await?;
-    rights::bundle(cluster, &kinds, "two")?;
+    check_copies(cluster, &copies).await?;
+    rights::add_bundle(cluster, &kinds, "two")?;
     steps::set_source(&cluster.client, "own", "two").await?;
     ready(&cluster.client, "own", PATIENCE).await?;
-    all_there(cluster, &copies).await?;
+    check_copies(cluster, &copies).await?;
     delete_callers(cluster, &mut copies).await?;
     delete(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/own")).await?;
     for kind in &kinds {
         gone(&cluster.client, &kind.path()).await?;
     }
-    all_there(cluster, &copies).await
+    check_copies(cluster, &copies).await
 }
 
-pub(super) async fn a_lost_label_is_put_back(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_removed_label_is_restored(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     for path in [CONFIG_MAP, sample::SERVICE, sample::DEPLOYMENT] {
@@ -193,25 +205,29 @@ pub(super) async fn a_lost_label_is_put_back(cluster: &TestCluster) -> anyhow::R
             Some(&plain),
         )
         .await?;
-        until(&format!("{path} has its marks back"), PATIENCE, async || {
-            let now = get(&cluster.client, path).await?.context("gone")?;
-            let (was, is) = (&before["metadata"], &now["metadata"]);
-            let marks = |of: &Value| {
-                (
-                    of["labels"][LABEL].clone(),
-                    of["annotations"][APPLIED_AS].clone(),
-                    of["uid"].clone(),
-                )
-            };
-            Ok(check(marks(was) == marks(is), || is.to_string()))
-        })
+        until(
+            &format!("{path} has its label and annotation again"),
+            PATIENCE,
+            async || {
+                let now = get(&cluster.client, path).await?.context("gone")?;
+                let (was, is) = (&before["metadata"], &now["metadata"]);
+                let marks = |of: &Value| {
+                    (
+                        of["labels"][LABEL].clone(),
+                        of["annotations"][APPLIED_AS].clone(),
+                        of["uid"].clone(),
+                    )
+                };
+                Ok(check(marks(was) == marks(is), || is.to_string()))
+            },
+        )
         .await?;
         ready(&cluster.client, "sample", PATIENCE).await?;
     }
     Ok(())
 }
 
-pub(super) async fn what_a_bundle_deployment_that_is_gone_left_behind_is_had(
+pub(super) async fn objects_of_a_deleted_bundle_deployment_are_taken_over(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let operator = cluster.operator.start()?;
@@ -234,12 +250,12 @@ pub(super) async fn what_a_bundle_deployment_that_is_gone_left_behind_is_had(
         "{}",
         after["metadata"]
     );
-    // It is the new one's in every respect.
+    // The new BundleDeployment owns it completely, so its deletion deletes the Deployment.
     delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
     gone(&cluster.client, sample::DEPLOYMENT).await
 }
 
-pub(super) async fn replicas_are_left_to_whoever_scales(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn replicas_that_another_client_sets_are_kept(cluster: &TestCluster) -> anyhow::Result<()> {
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;
     cluster.bundle("sample.v1")?;
@@ -247,7 +263,7 @@ pub(super) async fn replicas_are_left_to_whoever_scales(cluster: &TestCluster) -
     object["spec"]["config"] = json!({"windlass": {"replicas": 2}});
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    replicas(cluster, 2).await?;
+    wait_for_replicas(cluster, 2).await?;
     let scale = format!("{}/scale?fieldManager=kubectl", sample::DEPLOYMENT);
     succeed(
         &cluster.client,
@@ -256,27 +272,27 @@ pub(super) async fn replicas_are_left_to_whoever_scales(cluster: &TestCluster) -
         Some(&json!({"spec": {"replicas": 3}})),
     )
     .await?;
-    replicas(cluster, 3).await?;
+    wait_for_replicas(cluster, 3).await?;
     let path = sample::BUNDLE_DEPLOYMENT;
     let touch = json!({"metadata": {"annotations": {"example.com/touched": "once"}}});
     succeed(&cluster.client, "PATCH", path, Some(&touch)).await?;
     tokio::time::sleep(QUIET).await;
-    replicas(cluster, 3).await?;
+    wait_for_replicas(cluster, 3).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     let write = format!("PATCH {}", sample::DEPLOYMENT);
     let writes = proxy.log().iter().filter(|line| **line == write).count();
     anyhow::ensure!(
         writes <= 2,
-        "the Deployment was written {writes} times, to create it and to give up replicas"
+        "the Deployment was written {writes} times; expected are its creation and one write to stop managing the replicas"
     );
     cluster.bundle("sample.v2")?;
     sample::set_source(cluster, "sample.v2").await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    replicas(cluster, 3).await
+    wait_for_replicas(cluster, 3).await
 }
 
-/// Waits until the Deployment of the sample has as many replicas, all of them ready.
-async fn replicas(cluster: &TestCluster, expected: i64) -> anyhow::Result<()> {
+/// Waits until the Deployment of the sample has this number of replicas, all of them ready.
+async fn wait_for_replicas(cluster: &TestCluster, expected: i64) -> anyhow::Result<()> {
     until(&format!("there are {expected} replicas"), PATIENCE, async || {
         let deployment = get(&cluster.client, sample::DEPLOYMENT).await?.context("gone")?;
         let is = |pointer| deployment.pointer(pointer) == Some(&json!(expected));
@@ -288,7 +304,7 @@ async fn replicas(cluster: &TestCluster, expected: i64) -> anyhow::Result<()> {
     .await
 }
 
-pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
+pub(super) async fn an_object_in_another_version_than_stored_is_applied_once_and_deleted(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let mut crd = foreign::crd(
@@ -302,7 +318,7 @@ pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
     foreign::define(&cluster.client, &crd).await?;
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;
-    let bundle = rights::bundle(cluster, &[], "with-plugin")?;
+    let bundle = rights::add_bundle(cluster, &[], "with-plugin")?;
     let plugin = json!({
         "apiVersion": "console.openshift.io/v1alpha1", "kind": "ConsolePlugin", "metadata": {"name": "plugin"},
         "spec": {"displayName": "a plugin"},
@@ -312,7 +328,7 @@ pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
         &cluster.client,
         "POST",
         BUNDLE_DEPLOYMENTS,
-        Some(&rights::own("with-plugin")),
+        Some(&rights::bundle_deployment("with-plugin")),
     )
     .await?;
     ready(&cluster.client, "own", PATIENCE).await?;
@@ -325,8 +341,8 @@ pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
             .collect()
     };
     anyhow::ensure!(writes() == [format!("PATCH {path}")], "{:?}", writes());
-    // The next bundle has it no more.
-    rights::bundle(cluster, &[], "without-plugin")?;
+    // The next bundle lacks the object.
+    rights::add_bundle(cluster, &[], "without-plugin")?;
     steps::set_source(&cluster.client, "own", "without-plugin").await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     gone(&cluster.client, path).await?;
@@ -337,10 +353,10 @@ pub(super) async fn a_kind_in_another_version_comes_once_and_goes(
     .await
 }
 
-/// How long somebody answers each repair.
+/// How long another client undoes each repair.
 const FIGHT: Duration = Duration::from_secs(15);
 
-pub(super) async fn who_answers_every_repair_of_an_object_is_named_and_slowed_down(
+pub(super) async fn a_client_that_undoes_every_repair_is_named_and_slowed_down(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
@@ -350,8 +366,8 @@ pub(super) async fn who_answers_every_repair_of_an_object_is_named_and_slowed_do
     let path = format!("{CONFIG_MAP}?fieldManager=fighter");
     let started = tokio::time::Instant::now();
     while started.elapsed() < FIGHT {
-        let there = get(&cluster.client, CONFIG_MAP).await?.context("gone")?;
-        if there["data"]["color"] == "red" {
+        let live = get(&cluster.client, CONFIG_MAP).await?.context("gone")?;
+        if live["data"]["color"] == "red" {
             tokio::time::sleep(Duration::from_millis(5)).await;
         } else {
             request::send(&cluster.client, "PATCH", &path, Some(&theirs)).await?;
@@ -365,21 +381,22 @@ pub(super) async fn who_answers_every_repair_of_an_object_is_named_and_slowed_do
         "/apis/events.k8s.io/v1/namespaces/default/events",
     )
     .await?;
-    let said: Vec<_> = events
+    let notes: Vec<_> = events
         .iter()
         .filter(|event| event["reason"] == "ObjectContested")
         .map(|event| text(event, "/note"))
         .collect();
     anyhow::ensure!(
-        said.iter()
+        notes
+            .iter()
             .any(|note| note.contains("fighter") && note.contains("sample-operator-config")),
-        "{said:?}"
+        "{notes:?}"
     );
-    // It comes back once it is left alone.
-    until("the ConfigMap is as it was", PATIENCE, async || {
-        let there = get(&cluster.client, CONFIG_MAP).await?.context("gone")?;
-        Ok(check(there["data"]["color"] == "blue", || {
-            there["data"].to_string()
+    // It is repaired once the other client stops.
+    until("the ConfigMap is repaired", PATIENCE, async || {
+        let live = get(&cluster.client, CONFIG_MAP).await?.context("gone")?;
+        Ok(check(live["data"]["color"] == "blue", || {
+            live["data"].to_string()
         }))
     })
     .await

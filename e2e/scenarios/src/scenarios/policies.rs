@@ -1,4 +1,4 @@
-//! Policies: what they say is asked when objects are written, by an API server and nobody else.
+//! Policies apply to written objects, called by the API server.
 
 use std::time::Duration;
 
@@ -14,40 +14,40 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The Service, and both configurations.
+/// The name of the Service and of both webhook configurations.
 pub(super) const NAME: &str = "windlass-policies";
 
-/// Where objects are written.
+/// The namespace of the written objects.
 pub(super) const NAMESPACE: &str = "platform";
 
 pub(super) const API: &str = "/apis/policy.kcloudlabs.io/v1alpha1";
 
-pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than_they_are_there(
+pub(super) async fn policies_override_objects_only_while_they_exist(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     install(cluster).await?;
-    traffic::namespace(cluster, NAMESPACE).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
     let one = join(cluster, "policies-one").await?;
     let other = join(cluster, "policies-other").await?;
-    webhooks(cluster, MUTATING, 1).await?;
-    webhooks(cluster, VALIDATING, 1).await?;
+    wait_for_webhooks(cluster, MUTATING, 1).await?;
+    wait_for_webhooks(cluster, VALIDATING, 1).await?;
 
-    let all = policy("ClusterOverridePolicy", "all", "Fail");
-    ready(cluster, "clusteroverridepolicies", &all).await?;
-    let own = policy("OverridePolicy", "own", "Ignore");
-    ready(cluster, &format!("namespaces/{NAMESPACE}/overridepolicies"), &own).await?;
-    overridden(cluster, NAMESPACE, &json!({"all": "all", "own": "own"})).await?;
-    overridden(cluster, "default", &json!({"all": "all"})).await?;
+    let all = config_map_policy("ClusterOverridePolicy", "all", "Fail");
+    create_policy(cluster, "clusteroverridepolicies", &all).await?;
+    let own = config_map_policy("OverridePolicy", "own", "Ignore");
+    create_policy(cluster, &format!("namespaces/{NAMESPACE}/overridepolicies"), &own).await?;
+    wait_for_data(cluster, NAMESPACE, &json!({"all": "all", "own": "own"})).await?;
+    wait_for_data(cluster, "default", &json!({"all": "all"})).await?;
 
-    bad_policies_are_refused(cluster).await?;
-    deletions_are_confirmed(cluster).await?;
+    check_invalid_policy(cluster).await?;
+    check_deletion_policy(cluster).await?;
 
-    // What is left of them is what is asked.
+    // Requests match the remaining policy only.
     delete(client, &format!("{API}/clusteroverridepolicies/all")).await?;
     until(
-        "requests are sent to the other policy only",
+        "requests are sent for the remaining policy only",
         PATIENCE,
         async || {
             let configuration = get(client, &format!("{MUTATING}/{NAME}"))
@@ -60,18 +60,18 @@ pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than
         },
     )
     .await?;
-    overridden(cluster, NAMESPACE, &json!({"own": "own"})).await?;
+    wait_for_data(cluster, NAMESPACE, &json!({"own": "own"})).await?;
 
-    // Nobody answers any more, and the last policy can be deleted all the same.
-    one.leave(cluster).await?;
-    other.leave(cluster).await?;
+    // The last policy can be deleted although no server answers.
+    one.remove_endpoint(cluster).await?;
+    other.remove_endpoint(cluster).await?;
     delete(
         client,
         &format!("{API}/namespaces/{NAMESPACE}/overridepolicies/own"),
     )
     .await?;
-    webhooks(cluster, MUTATING, 1).await?;
-    overridden(cluster, NAMESPACE, &Value::Null).await?;
+    wait_for_webhooks(cluster, MUTATING, 1).await?;
+    wait_for_data(cluster, NAMESPACE, &Value::Null).await?;
 
     let disarmed = json!({"metadata": {"annotations": {names::DISARMED: "true"}}});
     let service = format!("/api/v1/namespaces/{}/services/{NAME}", operator::NAMESPACE);
@@ -80,38 +80,38 @@ pub(super) async fn what_is_written_is_overridden_by_policies_and_no_longer_than
     gone(client, &format!("{VALIDATING}/{NAME}")).await
 }
 
-pub(super) async fn no_write_fails_while_what_serves_policies_restarts_and_rotates(
+pub(super) async fn no_write_fails_while_the_policy_server_restarts_and_rotates(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     install(cluster).await?;
-    traffic::namespace(cluster, NAMESPACE).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
     let mut replicas = Vec::new();
     for pod in ["policies-one", "policies-other"] {
         replicas.push(join(cluster, pod).await?);
     }
-    ready(
+    create_policy(
         cluster,
         "clusteroverridepolicies",
-        &policy("ClusterOverridePolicy", "all", "Fail"),
+        &config_map_policy("ClusterOverridePolicy", "all", "Fail"),
     )
     .await?;
-    overridden(cluster, NAMESPACE, &json!({"all": "all"})).await?;
+    wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await?;
     let changing = async {
         for what in ["leaf", "ca"] {
             steps::rotate(client, operator::NAMESPACE, NAME, what, PATIENCE).await?;
         }
-        // The leader, and the other that leads since.
+        // Replace both replicas: the leader, and the replica that leads after it.
         for pod in ["policies-third", "policies-fourth"] {
             let next = join(cluster, pod).await?;
             let old = replicas.remove(0);
-            old.leave(cluster).await?;
+            old.remove_endpoint(cluster).await?;
             tokio::time::sleep(PRE_STOP).await;
             old.running.stop().await?;
             replicas.push(next);
-            let another = policy("ClusterOverridePolicy", pod, "Fail");
-            ready(cluster, "clusteroverridepolicies", &another).await?;
+            let another = config_map_policy("ClusterOverridePolicy", pod, "Fail");
+            create_policy(cluster, "clusteroverridepolicies", &another).await?;
         }
         steps::rotate(client, operator::NAMESPACE, NAME, "ca", PATIENCE).await
     };
@@ -122,70 +122,70 @@ pub(super) async fn no_write_fails_while_what_serves_policies_restarts_and_rotat
     }
 }
 
-pub(super) async fn a_policy_that_always_fails_is_taken_out_until_it_succeeds(
+pub(super) async fn a_policy_that_always_fails_is_suspended_until_it_succeeds(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     install(cluster).await?;
-    traffic::namespace(cluster, NAMESPACE).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
     let arguments = ["--policy-object-selector", "policies notin (off)"];
     let _replica = join_with(cluster, "policies-one", &arguments).await?;
-    let all = policy("ClusterOverridePolicy", "all", "Fail");
-    ready(cluster, "clusteroverridepolicies", &all).await?;
-    let mut fails = policy("ClusterOverridePolicy", "fails", "Ignore");
+    let all = config_map_policy("ClusterOverridePolicy", "all", "Fail");
+    create_policy(cluster, "clusteroverridepolicies", &all).await?;
+    let mut fails = config_map_policy("ClusterOverridePolicy", "fails", "Ignore");
     let expression = "[JSONPatch{op: 'add', path: '/data/fails', value: object.data.needed}]";
     fails["spec"]["overrideRules"] =
         json!([{"targetOperations": ["CREATE"], "overriders": {"cel": {"expression": expression}}}]);
-    ready(cluster, "clusteroverridepolicies", &fails).await?;
+    create_policy(cluster, "clusteroverridepolicies", &fails).await?;
 
-    // Each of these is a failure, and none is refused for it.
+    // Every write makes the policy fail, and none is refused.
     let is_ready = |status: &'static str, reason: &'static str, object: Value| async move {
         let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
         let path = format!("{API}/clusteroverridepolicies/fails");
-        until(&format!("the policy is {reason}"), PATIENCE, async || {
+        until(&format!("the policy reports {reason}"), PATIENCE, async || {
             let answer = send(client, "POST", &maps, Some(&object)).await?;
             anyhow::ensure!(answer.code == 201, "refused: {answer}");
             let policy = get(client, &path).await?.unwrap_or_default();
             let conditions = object::items(&policy, "/status/conditions");
-            let is_said = conditions.iter().any(|condition| {
+            let is_reported = conditions.iter().any(|condition| {
                 (text(condition, "/type"), text(condition, "/status")) == ("Ready", status)
                     && text(condition, "/reason") == reason
             });
-            Ok(check(is_said, || policy.to_string()))
+            Ok(check(is_reported, || policy.to_string()))
         })
         .await
     };
     let object = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data});
     is_ready("False", "Suspended", object(json!({}))).await?;
     let events = "/apis/events.k8s.io/v1/namespaces/default/events";
-    until("an event says so", PATIENCE, async || {
+    until("an event reports the suspension", PATIENCE, async || {
         let answer = send(client, "GET", events, None).await?;
-        let is_said = object::items(&answer.body, "/items")
+        let is_reported = object::items(&answer.body, "/items")
             .iter()
             .any(|event| text(event, "/reason") == "Suspended" && text(event, "/regarding/name") == "fails");
-        Ok(check(is_said, || answer.to_string()))
+        Ok(check(is_reported, || answer.to_string()))
     })
     .await?;
     is_ready("True", "Armed", object(json!({"needed": "a"}))).await?;
-    overridden(cluster, NAMESPACE, &json!({"all": "all"})).await?;
+    wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await?;
 
-    // Of an object that is left out by its label nobody is asked.
+    // The policy server is not called for objects that its selector excludes.
     let mut left_out = object(json!({"needed": "a"}));
     left_out["metadata"]["labels"] = json!({"policies": "off"});
     let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
     let answer = succeed(client, "POST", &maps, Some(&left_out)).await?;
     anyhow::ensure!(
         answer.body["data"] == json!({"needed": "a"}),
-        "asked about: {answer}"
+        "the policy server was called: {answer}"
     );
     Ok(())
 }
 
-/// How long a pod goes on after it was told that it ends, as the manifests have it.
+/// How long a terminating pod still serves, according to the manifests.
 pub(super) const PRE_STOP: Duration = Duration::from_secs(5);
 
-/// Starts a replica, and makes it an endpoint when it is ready.
+/// Starts a replica, and adds it to the endpoints when it is ready.
 ///
 /// # Errors
 ///
@@ -194,7 +194,7 @@ pub async fn join(cluster: &TestCluster, pod: &str) -> anyhow::Result<Replica> {
     join_with(cluster, pod, &[]).await
 }
 
-/// As [`join`], with more arguments.
+/// Like [`join`], with additional arguments.
 pub(super) async fn join_with(
     cluster: &TestCluster,
     pod: &str,
@@ -204,13 +204,13 @@ pub(super) async fn join_with(
     operator
         .arguments
         .extend(arguments.iter().map(|argument| (*argument).to_owned()));
-    let replica = Replica::start_of(cluster, operator, NAME)?;
+    let replica = Replica::start_behind(cluster, operator, NAME)?;
     replica.running.ready().await?;
-    replica.be_endpoint(cluster).await?;
+    replica.add_endpoint(cluster).await?;
     Ok(replica)
 }
 
-/// Writes 25 objects a second, each of which a policy that must not fail has to override.
+/// Writes 25 objects per second, each with a policy that must override it. Returns an error if a write fails.
 pub(super) async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
@@ -227,24 +227,25 @@ pub(super) async fn write_until_one_fails(cluster: &TestCluster, name: &str) -> 
     }
 }
 
-/// The definitions of the kinds.
-pub(super) fn definitions() -> impl Iterator<Item = Value> {
+/// Returns the CRDs of policies.
+pub(super) fn policy_crds() -> impl Iterator<Item = Value> {
     manifests::policies_objects()
         .into_iter()
         .filter(|object| text(object, "/kind") == "CustomResourceDefinition")
 }
 
-/// Has a replica answer.
-pub(super) async fn serve(cluster: &TestCluster) -> anyhow::Result<Replica> {
+/// Installs the policy server with one replica.
+pub(super) async fn install_replica(cluster: &TestCluster) -> anyhow::Result<Replica> {
     install(cluster).await?;
     join(cluster, "policies-one").await
 }
 
-/// Everything in the manifests but the processes, which run here, and are no pods.
+/// Creates all objects of the manifests except Deployments and PodDisruptionBudgets: the replicas are local
+/// processes, not pods.
 ///
 /// # Errors
 ///
-/// When something is refused.
+/// When an object is refused.
 pub async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
     for mut object in manifests::policies_objects() {
         let folder = match text(&object, "/kind") {
@@ -278,7 +279,7 @@ pub async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
         "overridepolicies",
         "clustervalidatepolicies",
     ] {
-        until("policies are served", PATIENCE, async || {
+        until("policies can be listed", PATIENCE, async || {
             let answer = send(&cluster.client, "GET", &format!("{API}/{plural}"), None).await?;
             Ok(check(answer.code == 200, || answer.to_string()))
         })
@@ -287,8 +288,8 @@ pub async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A policy that puts its name into ConfigMaps.
-pub(super) fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
+/// Returns a policy that adds its name to ConfigMaps.
+pub(super) fn config_map_policy(kind: &str, name: &str, failure_policy: &str) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": kind, "metadata": {"name": name},
         "spec": {
@@ -301,16 +302,16 @@ pub(super) fn policy(kind: &str, name: &str, failure_policy: &str) -> Value {
     })
 }
 
-/// Creates a policy, and waits until it is asked.
+/// Creates a policy, and waits until it is in force.
 ///
 /// # Errors
 ///
-/// When it is refused, or not asked in time.
-pub async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
+/// When it is refused, or does not become ready in time.
+pub async fn create_policy(cluster: &TestCluster, folder: &str, policy: &Value) -> anyhow::Result<()> {
     let path = format!("{API}/{folder}");
     succeed(&cluster.client, "POST", &path, Some(policy)).await?;
     let path = format!("{path}/{}", text(policy, "/metadata/name"));
-    until(&format!("{path} is asked"), PATIENCE, async || {
+    until(&format!("{path} is ready"), PATIENCE, async || {
         let policy = get(&cluster.client, &path).await?.unwrap_or_default();
         let conditions = object::items(&policy, "/status/conditions").iter();
         let is_ready = conditions
@@ -321,8 +322,12 @@ pub async fn ready(cluster: &TestCluster, folder: &str, policy: &Value) -> anyho
     .await
 }
 
-/// Waits until a configuration has so many webhooks, each with a CA bundle.
-pub(super) async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) -> anyhow::Result<()> {
+/// Waits until a configuration has this number of webhooks, each with a CA bundle.
+pub(super) async fn wait_for_webhooks(
+    cluster: &TestCluster,
+    folder: &str,
+    count: usize,
+) -> anyhow::Result<()> {
     let path = format!("{folder}/{NAME}");
     until(&format!("{path} has {count} webhooks"), PATIENCE, async || {
         let configuration = get(&cluster.client, &path).await?.unwrap_or_default();
@@ -337,20 +342,28 @@ pub(super) async fn webhooks(cluster: &TestCluster, folder: &str, count: usize) 
     .await
 }
 
-/// Waits until an empty ConfigMap gets this data. An API server learns of a configuration a moment after it is there.
-pub(super) async fn overridden(cluster: &TestCluster, namespace: &str, data: &Value) -> anyhow::Result<()> {
+/// Waits until an empty ConfigMap gets this data: API servers observe a changed configuration with a delay.
+pub(super) async fn wait_for_data(
+    cluster: &TestCluster,
+    namespace: &str,
+    data: &Value,
+) -> anyhow::Result<()> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps?dryRun=All");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
-    until(&format!("what is written gets {data}"), PATIENCE, async || {
-        let answer = send(&cluster.client, "POST", &path, Some(&object)).await?;
-        let is_overridden = answer.code == 201 && answer.body["data"] == *data;
-        Ok(check(is_overridden, || answer.to_string()))
-    })
+    until(
+        &format!("a new ConfigMap gets the data {data}"),
+        PATIENCE,
+        async || {
+            let answer = send(&cluster.client, "POST", &path, Some(&object)).await?;
+            let is_overridden = answer.code == 201 && answer.body["data"] == *data;
+            Ok(check(is_overridden, || answer.to_string()))
+        },
+    )
     .await
 }
 
-/// What is deleted has to be annotated first, as a template says.
-async fn deletions_are_confirmed(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Checks a policy from a template that requires an annotation before a deletion.
+async fn check_deletion_policy(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let condition = json!({
         "cond": "NotExist", "message": "annotate it with confirmed first",
@@ -365,19 +378,19 @@ async fn deletions_are_confirmed(cluster: &TestCluster) -> anyhow::Result<()> {
             }],
         },
     });
-    ready(cluster, "clustervalidatepolicies", &policy).await?;
+    create_policy(cluster, "clustervalidatepolicies", &policy).await?;
     let path = format!("{API}/clustervalidatepolicies/confirm");
     let shown = get(client, &path).await?.unwrap_or_default();
     anyhow::ensure!(
         text(&shown, "/spec/validateRules/0/renderedCue").contains("validate:")
             && text(&shown, "/spec/validateRules/0/template/condition/affectMode") == "reject",
-        "not filled in: {shown}"
+        "the template was not rendered: {shown}"
     );
     let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}});
     succeed(client, "POST", &maps, Some(&object)).await?;
     let kept = format!("{maps}/kept");
-    until("a deletion is refused", PATIENCE, async || {
+    until("the deletion is refused", PATIENCE, async || {
         let answer = send(client, "DELETE", &format!("{kept}?dryRun=All"), None).await?;
         let is_refused = answer.code == 403
             && answer
@@ -393,8 +406,8 @@ async fn deletions_are_confirmed(cluster: &TestCluster) -> anyhow::Result<()> {
     delete(client, &path).await
 }
 
-async fn bad_policies_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
-    let mut bad = policy("ClusterOverridePolicy", "bad", "Fail");
+async fn check_invalid_policy(cluster: &TestCluster) -> anyhow::Result<()> {
+    let mut bad = config_map_policy("ClusterOverridePolicy", "bad", "Fail");
     bad["spec"]["overrideRules"][0]["overriders"]["plaintext"][0]["path"] = "data".into();
     bad["spec"]["resourceSelectors"] = json!([{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}]);
     let answer = send(
@@ -404,18 +417,22 @@ async fn bad_policies_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
         Some(&bad),
     )
     .await?;
-    let said = answer.body.to_string();
+    let message = answer.body.to_string();
     anyhow::ensure!(
         answer.code == 422
-            && said.contains("spec.overrideRules[0].overriders.plaintext[0]")
-            && said.contains("spec.resourceSelectors[0]"),
+            && message.contains("spec.overrideRules[0].overriders.plaintext[0]")
+            && message.contains("spec.resourceSelectors[0]"),
         "not refused: {answer}"
     );
     Ok(())
 }
 
-/// Lets a ServiceAccount do everything.
-pub(super) async fn may_everything(cluster: &TestCluster, namespace: &str, name: &str) -> anyhow::Result<()> {
+/// Makes a ServiceAccount a cluster-admin.
+pub(super) async fn grant_everything(
+    cluster: &TestCluster,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<()> {
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": format!("e2e-{namespace}-{name}")},

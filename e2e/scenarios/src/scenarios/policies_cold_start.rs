@@ -1,4 +1,4 @@
-//! A cluster comes up under policies that are for everything and must not fail, while nobody answers.
+//! A cluster starts with policies that must be evaluated for every object, before a policy server is running.
 
 use serde_json::json;
 
@@ -13,23 +13,23 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Who takes taints from nodes.
+/// The ServiceAccount that removes taints from nodes.
 const NODE_CONTROLLER: (&str, &str) = ("kube-system", "node-controller");
 
 const NODES: &str = "/api/v1/nodes";
 
-/// What a real API server writes when it starts, and ends without.
+/// An object that a real API server writes when it starts; it exits if it cannot.
 const BOOTSTRAP_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node-bootstrapper";
 
-/// What is left to write while nobody answers, and what is not.
-pub(super) async fn a_cluster_comes_up_under_policies_for_everything_while_nobody_answers(
+/// Checks which writes are exempt while no policy server is running.
+pub(super) async fn a_cluster_starts_with_policies_for_everything_and_no_policy_server(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let operator = cluster.operator.start()?;
     policies::install(cluster).await?;
-    traffic::namespace(cluster, NAMESPACE).await?;
-    traffic::namespace(cluster, NODE_CONTROLLER.0).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
+    traffic::create_namespace(cluster, NODE_CONTROLLER.0).await?;
     let controller = node_controller(cluster).await?;
     let replicas = [
         policies::join(cluster, "policies-one").await?,
@@ -50,32 +50,32 @@ pub(super) async fn a_cluster_comes_up_under_policies_for_everything_while_nobod
         let policy = json!({
             "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": kind, "metadata": {"name": "everything"}, "spec": rule,
         });
-        policies::ready(cluster, folder, &policy).await?;
+        policies::create_policy(cluster, folder, &policy).await?;
     }
-    write(cluster, NAMESPACE, "allowed", 201).await?;
+    wait_for_write(cluster, NAMESPACE, "allowed", 201).await?;
     let is_bootstrapped = get(client, BOOTSTRAP_ROLE).await?.is_some();
     if is_bootstrapped {
         steps::delete(client, BOOTSTRAP_ROLE).await?;
     }
     for replica in replicas {
-        replica.leave(cluster).await?;
+        replica.remove_endpoint(cluster).await?;
         replica.running.stop().await?;
     }
     operator.stop().await?;
-    write(cluster, NAMESPACE, "refused", 500).await?;
+    wait_for_write(cluster, NAMESPACE, "refused", 500).await?;
 
-    // An API server that could not write what it starts with would end.
+    // An API server exits if it cannot write its initial objects.
     cluster.backing.restart_api_server(client).await?;
     if is_bootstrapped {
         until("the API server has written its roles", PATIENCE, async || {
             let role = get(client, BOOTSTRAP_ROLE).await?;
-            Ok(check(role.is_some(), || "it has not".to_owned()))
+            Ok(check(role.is_some(), || "the role is missing".to_owned()))
         })
         .await?;
     }
-    write(cluster, NAMESPACE, "refused", 500).await?;
+    wait_for_write(cluster, NAMESPACE, "refused", 500).await?;
 
-    // What makes nodes of machines, and what runs on all of them.
+    // The components that register nodes and run on every node.
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "cold"}, "spec": {"taints": [
         {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"},
     ]}});
@@ -86,28 +86,28 @@ pub(super) async fn a_cluster_comes_up_under_policies_for_everything_while_nobod
     let answer = send(client, "PATCH", &format!("{NODES}/cold"), Some(&labelled)).await?;
     anyhow::ensure!(
         answer.code == 500,
-        "nobody was asked about somebody's write: {answer}"
+        "a write of another client was not sent to the policy server: {answer}"
     );
     for namespace in [NODE_CONTROLLER.0, operator::NAMESPACE] {
-        write(cluster, namespace, "network", 201).await?;
+        wait_for_write(cluster, namespace, "network", 201).await?;
     }
 
-    // What serves policies comes back, with its certificates and its Lease, and answers.
+    // The policy server starts again, with its certificate and its Lease.
     let _operator = cluster.operator.start()?;
     let _replicas = [
         policies::join(cluster, "policies-third").await?,
         policies::join(cluster, "policies-fourth").await?,
     ];
-    write(cluster, NAMESPACE, "allowed again", 201).await?;
+    wait_for_write(cluster, NAMESPACE, "allowed again", 201).await?;
     succeed(client, "PATCH", &format!("{NODES}/cold"), Some(&labelled)).await?;
     steps::rotate(client, operator::NAMESPACE, policies::NAME, "leaf", PATIENCE).await?;
-    write(cluster, NAMESPACE, "allowed after a rotation", 201).await?;
+    wait_for_write(cluster, NAMESPACE, "allowed after a rotation", 201).await?;
     steps::delete(client, &format!("{NODES}/cold")).await
 }
 
-/// Waits until the creation of a ConfigMap gets this answer. An API server learns of configurations and endpoints a moment after they
-/// are there.
-async fn write(cluster: &TestCluster, namespace: &str, what: &str, code: u16) -> anyhow::Result<()> {
+/// Waits until the creation of a ConfigMap returns this code: API servers observe changes of configurations
+/// and endpoints with a delay.
+async fn wait_for_write(cluster: &TestCluster, namespace: &str, what: &str, code: u16) -> anyhow::Result<()> {
     let path = format!("/api/v1/namespaces/{namespace}/configmaps?dryRun=All");
     let object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"what": what}});
@@ -122,7 +122,7 @@ async fn write(cluster: &TestCluster, namespace: &str, what: &str, code: u16) ->
     .await
 }
 
-/// A client of the controller that takes taints from nodes, which may do so.
+/// Returns a client of the ServiceAccount that removes taints from nodes.
 async fn node_controller(cluster: &TestCluster) -> anyhow::Result<kube::Client> {
     let (namespace, name) = NODE_CONTROLLER;
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
@@ -133,7 +133,7 @@ async fn node_controller(cluster: &TestCluster) -> anyhow::Result<kube::Client> 
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
         succeed(&cluster.client, "POST", &accounts, Some(&account)).await?;
     }
-    policies::may_everything(cluster, namespace, name).await?;
+    policies::grant_everything(cluster, namespace, name).await?;
     let kubeconfig = cluster.backing.service_account(namespace, name).await?;
     cluster::client(&kubeconfig).await
 }

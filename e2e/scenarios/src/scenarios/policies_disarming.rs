@@ -1,4 +1,4 @@
-//! Policies are turned off, and no write waits for an answer that does not come.
+//! Policies are turned off without a failed write.
 
 use std::time::Duration;
 
@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use windlass::commands::manifests;
 
 use super::{
-    policies::{NAME, NAMESPACE, install, join, overridden, policy, ready, write_until_one_fails},
+    policies::{
+        NAME, NAMESPACE, config_map_policy, create_policy, install, join, wait_for_data,
+        write_until_one_fails,
+    },
     traffic,
 };
 use crate::{
@@ -18,25 +21,25 @@ use crate::{
     test_cluster::{self, TestCluster},
 };
 
-pub(super) async fn policies_are_disarmed_before_what_answers_for_them_goes(
+pub(super) async fn policies_are_disarmed_before_their_server_is_removed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     install(cluster).await?;
-    traffic::namespace(cluster, NAMESPACE).await?;
-    let command = as_helm_runs_it(cluster).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
+    let command = hook_command(cluster).await?;
     let replica = join(cluster, "policies-one").await?;
-    let all = policy("ClusterOverridePolicy", "all", "Fail");
-    ready(cluster, "clusteroverridepolicies", &all).await?;
-    overridden(cluster, NAMESPACE, &json!({"all": "all"})).await?;
+    let all = config_map_policy("ClusterOverridePolicy", "all", "Fail");
+    create_policy(cluster, "clusteroverridepolicies", &all).await?;
+    wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await?;
 
     let service = format!("/api/v1/namespaces/{}/services/{NAME}", operator::NAMESPACE);
-    let there = get(&cluster.client, &service).await?.context("no Service")?;
+    let live = get(&cluster.client, &service).await?.context("no Service")?;
     let turning_off = async {
         command.succeed(&["policy", "disarm"]).await?;
-        // As Helm does: first the Service, then the pods.
+        // In the order of Helm: first the Service, then the pods.
         delete(&cluster.client, &service).await?;
-        replica.leave(cluster).await?;
+        replica.remove_endpoint(cluster).await?;
         replica.running.kill().await?;
         tokio::time::sleep(Duration::from_secs(2)).await;
         anyhow::Ok(())
@@ -45,10 +48,13 @@ pub(super) async fn policies_are_disarmed_before_what_answers_for_them_goes(
         off = turning_off => off?,
         failed = write_until_one_is_refused(cluster) => failed?,
     }
-    anyhow::ensure!(are_gone(cluster).await?, "a configuration was left");
+    anyhow::ensure!(
+        are_configurations_deleted(cluster).await?,
+        "a webhook configuration was left"
+    );
 
-    // They come back, and this time their servers end first, as in a power cut.
-    let mut service = there;
+    // The policies are armed again; then the servers end first, as in a power loss.
+    let mut service = live;
     for field in ["resourceVersion", "uid", "creationTimestamp", "managedFields"] {
         service["metadata"]
             .as_object_mut()
@@ -57,17 +63,23 @@ pub(super) async fn policies_are_disarmed_before_what_answers_for_them_goes(
     test_cluster::apply(&cluster.client, &service).await?;
     let replica = join(cluster, "policies-other").await?;
     cluster.command.succeed(&["policy", "disarm", "--undo"]).await?;
-    overridden(cluster, NAMESPACE, &json!({"all": "all"})).await?;
+    wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await?;
     replica.running.kill().await?;
     let refused = write_until_one_fails(cluster, "c").await;
-    anyhow::ensure!(refused.is_err(), "nobody answers, and nothing is refused");
+    anyhow::ensure!(
+        refused.is_err(),
+        "writes succeed although no policy server is running"
+    );
     command.succeed(&["policy", "disarm"]).await?;
-    anyhow::ensure!(are_gone(cluster).await?, "a configuration was left");
-    overridden(cluster, NAMESPACE, &Value::Null).await
+    anyhow::ensure!(
+        are_configurations_deleted(cluster).await?,
+        "a webhook configuration was left"
+    );
+    wait_for_data(cluster, NAMESPACE, &Value::Null).await
 }
 
-/// The command with the rights that it has as a hook of the chart.
-async fn as_helm_runs_it(cluster: &TestCluster) -> anyhow::Result<Command> {
+/// Returns the command with the permissions of the chart's hook.
+async fn hook_command(cluster: &TestCluster) -> anyhow::Result<Command> {
     let mut account = None;
     for object in manifests::policy_disarm_hook_objects() {
         match text(&object, "/kind") {
@@ -88,7 +100,7 @@ async fn as_helm_runs_it(cluster: &TestCluster) -> anyhow::Result<Command> {
     })
 }
 
-async fn are_gone(cluster: &TestCluster) -> anyhow::Result<bool> {
+async fn are_configurations_deleted(cluster: &TestCluster) -> anyhow::Result<bool> {
     for folder in [MUTATING, VALIDATING] {
         if get(&cluster.client, &format!("{folder}/{NAME}")).await?.is_some() {
             return Ok(false);
@@ -97,7 +109,7 @@ async fn are_gone(cluster: &TestCluster) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Writes, with or without policies.
+/// Writes objects that policies may change. Returns an error if a write is refused.
 async fn write_until_one_is_refused(cluster: &TestCluster) -> anyhow::Result<()> {
     let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "written"}});

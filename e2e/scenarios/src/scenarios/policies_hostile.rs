@@ -1,4 +1,5 @@
-//! Policies and servers that mean no good, asked about many objects at once: others are answered meanwhile, and memory is bounded.
+//! Hostile policies and servers, called for many objects at once, neither delay other requests nor exhaust
+//! memory.
 
 use std::{
     net::SocketAddr,
@@ -16,7 +17,9 @@ use tokio::{
 };
 
 use super::{
-    policies::{NAMESPACE, install, join_with, overridden, policy, ready, webhooks},
+    policies::{
+        NAMESPACE, config_map_policy, create_policy, install, join_with, wait_for_data, wait_for_webhooks,
+    },
     traffic,
 };
 use crate::{
@@ -25,96 +28,97 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The namespace of whoever means no good, who may write policies in it.
+/// The namespace of a hostile tenant, who may write policies in it.
 const HOSTILE: &str = "hostile";
 
-/// How many objects are written at once for each policy of theirs.
+/// The number of concurrent writes for each hostile policy.
 const WRITES: usize = 8;
 
-/// The most bytes by which memory may grow: a third of what the manifests give a pod, and twice what is usual.
+/// The maximum growth of the memory in bytes: a third of the limit in the manifests, and twice the usual
+/// growth.
 const GROWTH: u64 = 256 << 20;
 
-/// What may be said instead where there is more to do than the machine can do in time.
+/// Accepted errors on a machine that is too slow for all requests.
 const BUSY: [&str; 3] = [
     "too many requests; try again later",
     "it took too long",
     "the time for the request has run out",
 ];
 
-/// A server that begins an answer and never ends it.
+/// A server that starts a response and never completes it.
 struct DrippingServer {
     address: SocketAddr,
     _connections: JoinSet<()>,
 }
 
-/// A policy that means no good, and an object that it is asked about.
+/// A hostile policy, and an object that it matches.
 struct HostilePolicy {
     name: &'static str,
     kind: &'static str,
-    /// A rule.
     rule: Value,
     data: Value,
-    /// Why nothing comes of it, unless the object is written.
+    /// Part of the error that it causes; `None` if the object is written.
     refusal: Option<&'static str>,
 }
 
-pub(super) async fn hostile_policies_hold_up_no_writes_of_others_and_take_no_memory_without_end(
+pub(super) async fn hostile_policies_neither_delay_other_writes_nor_exhaust_memory(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     install(cluster).await?;
     for namespace in [NAMESPACE, HOSTILE] {
-        traffic::namespace(cluster, namespace).await?;
+        traffic::create_namespace(cluster, namespace).await?;
     }
     let server = DrippingServer::start(cluster).await?;
     let arguments = [format!("--policy-http-host={}", server.address)];
     let replica = join_with(cluster, "policies-one", &arguments.each_ref().map(String::as_str)).await?;
     for folder in [MUTATING, VALIDATING] {
-        webhooks(cluster, folder, 1).await?;
+        wait_for_webhooks(cluster, folder, 1).await?;
     }
-    let all = policy("ClusterOverridePolicy", "all", "Fail");
-    ready(cluster, "clusteroverridepolicies", &all).await?;
+    let all = config_map_policy("ClusterOverridePolicy", "all", "Fail");
+    create_policy(cluster, "clusteroverridepolicies", &all).await?;
     let hostile = HostilePolicy::all(server.address);
     for policy in &hostile {
-        ready(cluster, &policy.folder(), &policy.object()).await?;
+        create_policy(cluster, &policy.folder(), &policy.object()).await?;
     }
-    overridden(cluster, NAMESPACE, &json!({"all": "all"})).await?;
+    wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await?;
 
     let before = replica.running.memory()?;
     let writes = (0..WRITES)
         .flat_map(|_| &hostile)
         .map(|policy| policy.write(cluster));
     let answered = AtomicUsize::new(0);
-    let others = write_for_ever(cluster, &answered);
+    let others = write_until_one_fails(cluster, &answered);
     let answers = match select(pin!(join_all(writes)), pin!(others)).await {
         Either::Left((answers, _)) => answers,
         Either::Right((failed, _)) => return failed,
     };
     let answered = answered.into_inner();
-    anyhow::ensure!(answered > 0, "nobody else was answered");
+    anyhow::ensure!(answered > 0, "no other request was answered");
     let answers = answers.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
     for policy in &hostile {
         let own = answers.iter().filter(|(name, _)| *name == policy.name);
         policy.check(own.map(|(_, answer)| answer))?;
     }
-    // It is the same process still.
+    // The process has not restarted.
     let growth = replica.running.peak_memory()?.saturating_sub(before);
-    tracing::info!(answered, growth, "Hostile policies were asked");
+    tracing::info!(answered, growth, "Called hostile policies");
     anyhow::ensure!(growth < GROWTH, "memory grew by {growth} bytes from {before}");
-    overridden(cluster, NAMESPACE, &json!({"all": "all"})).await
+    wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await
 }
 
-/// Writes objects that hostile policies are not for, one after the other, and counts them: ends when one fails.
-async fn write_for_ever(cluster: &TestCluster, answered: &AtomicUsize) -> anyhow::Result<()> {
+/// Writes objects that no hostile policy matches, one after the other, and counts them. Returns an error if a
+/// write fails.
+async fn write_until_one_fails(cluster: &TestCluster, answered: &AtomicUsize) -> anyhow::Result<()> {
     loop {
         let answer = write(cluster, NAMESPACE, "other", &Value::Null).await?;
         let is_overridden = answer.code == 201 && answer.body["data"] == json!({"all": "all"});
         let count = answered.fetch_add(1, Ordering::Relaxed);
-        anyhow::ensure!(is_overridden, "write {count} of others failed: {answer}");
+        anyhow::ensure!(is_overridden, "write {count} of another tenant failed: {answer}");
     }
 }
 
-/// Writes a ConfigMap, for a dry run.
+/// Writes a ConfigMap as a dry run.
 async fn write(
     cluster: &TestCluster,
     namespace: &str,
@@ -129,7 +133,7 @@ async fn write(
 // === impl HostilePolicy ===
 
 impl HostilePolicy {
-    /// One of each sort, and two that are asked about objects so large that few fit into memory at once.
+    /// Returns one policy of each sort, two of them for objects so large that few fit into memory at once.
     fn all(server: SocketAddr) -> Vec<Self> {
         let long = || json!({"text": "a".repeat(900_000)});
         let loops = (0..8)
@@ -143,7 +147,7 @@ impl HostilePolicy {
         for _ in 0..40 {
             nested = json!({"a": [nested]});
         }
-        // API servers know no such data, so in the end it is gone.
+        // API servers do not support such data, so it is removed at the end.
         let nesting: Vec<_> = (0..20)
             .map(|depth| json!({"op": "add", "path": format!("/data{}", "/a/0".repeat(depth)), "value": nested}))
             .chain([json!({"op": "remove", "path": "/data"})])
@@ -154,20 +158,20 @@ impl HostilePolicy {
         let cue = |program: String| json!({"overriders": {"cue": program}});
         let large = Some("its values are too large");
         vec![
-            Self::overriding(
+            Self::override_policy(
                 "recursion",
                 cue("a: {b: a & {c: 1}}\npatches: [a]".to_owned()),
                 Value::Null,
                 Some("nested too deep"),
             ),
-            Self::overriding("loops", cue(format!("{loops}patches: found")), long(), large),
-            Self::overriding(
+            Self::override_policy("loops", cue(format!("{loops}patches: found")), long(), large),
+            Self::override_policy(
                 "doubling",
                 cue(format!("f0: \"xxxxxxxxxxxxxxxx\"\n{doubling}patches: [f59]")),
                 Value::Null,
                 large,
             ),
-            Self::overriding(
+            Self::override_policy(
                 "literal",
                 cue(format!(
                     "patches: [{{op: \"add\", path: \"/data/x\", value: {:?}}}]",
@@ -176,7 +180,7 @@ impl HostilePolicy {
                 json!({"a": "b"}),
                 None,
             ),
-            Self::overriding(
+            Self::override_policy(
                 "pattern",
                 json!({"overriders": {"cel": {
                     "expression": "object.data.text.matches('(a|aa)+(x+x+)+y') ? [] : []",
@@ -184,13 +188,13 @@ impl HostilePolicy {
                 json!({"text": "a".repeat(60_000)}),
                 None,
             ),
-            Self::overriding(
+            Self::override_policy(
                 "nesting",
                 json!({"overriders": {"plaintext": nesting}}),
                 Value::Null,
                 None,
             ),
-            Self::overriding(
+            Self::override_policy(
                 "dripping",
                 json!({"overriders": {"template": {
                     "type": "labels", "operation": "add", "path": "team", "valueRef": reference,
@@ -208,7 +212,7 @@ impl HostilePolicy {
         ]
     }
 
-    fn overriding(name: &'static str, rule: Value, data: Value, refusal: Option<&'static str>) -> Self {
+    fn override_policy(name: &'static str, rule: Value, data: Value, refusal: Option<&'static str>) -> Self {
         Self {
             name,
             kind: "OverridePolicy",
@@ -225,7 +229,7 @@ impl HostilePolicy {
         }
     }
 
-    /// It must not fail, so that it is never taken out.
+    /// Its failurePolicy is `Fail`, so that it is never suspended.
     fn object(&self) -> Value {
         let rules = match self.kind {
             "OverridePolicy" => "overrideRules",
@@ -243,13 +247,13 @@ impl HostilePolicy {
         })
     }
 
-    /// Writes the object.
     async fn write(&self, cluster: &TestCluster) -> anyhow::Result<(&'static str, RequestAnswer)> {
         let answer = write(cluster, HOSTILE, self.name, &self.data).await?;
         Ok((self.name, answer))
     }
 
-    /// Every write was answered in time: some as the policy deserves, and the others so, too, or that there is too much to do.
+    /// Checks that every write was answered in time, either with the expected outcome or because of too many
+    /// requests.
     fn check<'a>(&self, answers: impl Iterator<Item = &'a RequestAnswer>) -> anyhow::Result<()> {
         let mut deserved = 0;
         for answer in answers {
@@ -264,7 +268,7 @@ impl HostilePolicy {
             anyhow::ensure!(is_deserved || is_busy, "{}: {answer}", self.name);
             deserved += usize::from(is_deserved);
         }
-        anyhow::ensure!(deserved > 0, "{}: every write was turned away", self.name);
+        anyhow::ensure!(deserved > 0, "{}: no write had the expected outcome", self.name);
         tracing::info!(policy = self.name, deserved, "Answered");
         Ok(())
     }
@@ -280,7 +284,7 @@ impl DrippingServer {
         connections.spawn(async move {
             let mut answers = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                answers.spawn(drip(stream));
+                answers.spawn(send_endlessly(stream));
             }
         });
         Ok(Self {
@@ -290,14 +294,14 @@ impl DrippingServer {
     }
 }
 
-async fn drip(mut stream: TcpStream) {
+async fn send_endlessly(mut stream: TcpStream) {
     let mut request = [0; 4096];
     if !matches!(stream.read(&mut request).await, Ok(1..)) {
         return;
     }
-    let mut said = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n\"").await;
-    while said.is_ok() {
+    let mut written = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n\"").await;
+    while written.is_ok() {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        said = stream.write_all(b"a").await;
+        written = stream.write_all(b"a").await;
     }
 }

@@ -1,4 +1,4 @@
-//! What policies refer to: objects that change, owners, and servers that may be slow.
+//! Objects and servers that policies refer to: changing objects, owners, and slow servers.
 
 use std::{
     net::SocketAddr,
@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     guard::replicas::Replica,
-    policies::{API, NAME, NAMESPACE, install, ready},
+    policies::{API, NAME, NAMESPACE, create_policy, install},
     traffic,
 };
 use crate::{
@@ -28,8 +28,8 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// A server that says what is forbidden, or nothing at all.
-struct SayingServer {
+/// A server that returns the forbidden value, or never answers.
+struct AnswerServer {
     address: SocketAddr,
     is_silent: Arc<AtomicBool>,
     _connections: JoinSet<()>,
@@ -37,26 +37,26 @@ struct SayingServer {
 
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// How long a silent server says nothing: longer than anybody waits.
+/// How long a silent server takes: longer than any timeout.
 const SILENCE: Duration = Duration::from_secs(60);
 
-pub(super) async fn policies_read_what_they_refer_to_and_wait_for_no_server_for_long(
+pub(super) async fn policies_read_references_and_give_up_on_slow_servers(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     install(cluster).await?;
-    grant(cluster, &[("", "configmaps")]).await?;
-    traffic::namespace(cluster, NAMESPACE).await?;
-    let server = SayingServer::start(cluster).await?;
+    grant_reads(cluster, &[("", "configmaps")]).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
+    let server = AnswerServer::start(cluster).await?;
     let mut part = cluster.policies_part("policies-one").await?;
     part.arguments.extend([
         format!("--policy-http-host={}", server.address),
         "--policy-http-cache=100ms".to_owned(),
     ]);
-    let replica = Replica::start_of(cluster, part, NAME)?;
+    let replica = Replica::start_behind(cluster, part, NAME)?;
     replica.running.ready().await?;
-    replica.be_endpoint(cluster).await?;
+    replica.add_endpoint(cluster).await?;
 
     let maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     let source = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "source"}, "data": {"team": "red"}});
@@ -66,21 +66,26 @@ pub(super) async fn policies_read_what_they_refer_to_and_wait_for_no_server_for_
     }});
     let of_owner = json!({"from": "owner", "path": "/data/team"});
     for (name, reference) in [("copied", of_object), ("owned", of_owner)] {
-        ready(cluster, "clusteroverridepolicies", &labelling(name, &reference)).await?;
+        create_policy(
+            cluster,
+            "clusteroverridepolicies",
+            &label_policy(name, &reference),
+        )
+        .await?;
     }
     let owners = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "source", "uid": text(&source.body, "/metadata/uid")}]);
     for team in ["red", "blue"] {
         let changed = json!({"data": {"team": team}});
         succeed(client, "PATCH", &format!("{maps}/source"), Some(&changed)).await?;
-        labelled(cluster, "copied", &Value::Null, team).await?;
-        labelled(cluster, "owned", &owners, team).await?;
+        wait_for_label(cluster, "copied", &Value::Null, team).await?;
+        wait_for_label(cluster, "owned", &owners, team).await?;
     }
 
-    let policy = judging(&format!("http://{}/", server.address));
-    ready(cluster, "clustervalidatepolicies", &policy).await?;
+    let policy = validate_policy(&format!("http://{}/", server.address));
+    create_policy(cluster, "clustervalidatepolicies", &policy).await?;
     let judged =
         async |answer: &str| write(cluster, "judged", &Value::Null, &json!({"answer": answer})).await;
-    until("what the server forbids is refused", PATIENCE, async || {
+    until("the forbidden value is refused", PATIENCE, async || {
         let answer = judged("no").await?;
         let is_refused = answer.code == 403 && answer.body.to_string().contains("the server says no");
         Ok(check(is_refused, || answer.to_string()))
@@ -91,7 +96,7 @@ pub(super) async fn policies_read_what_they_refer_to_and_wait_for_no_server_for_
 
     server.is_silent.store(true, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    // Both at once: only who needs the server waits for it.
+    // Both at once: only the policy that needs the server waits for it.
     let (failed, other) = tokio::join!(
         judged("yes"),
         write(cluster, "copied", &Value::Null, &Value::Null)
@@ -99,17 +104,14 @@ pub(super) async fn policies_read_what_they_refer_to_and_wait_for_no_server_for_
     let (failed, other) = (failed?, other?);
     anyhow::ensure!(
         failed.code >= 400 && failed.body.to_string().contains("no answer in time"),
-        "not refused with a reason: {failed}"
+        "not refused with the cause: {failed}"
     );
-    anyhow::ensure!(
-        other.code == 201,
-        "a slow server is in the way of others: {other}"
-    );
+    anyhow::ensure!(other.code == 201, "a slow server delays another policy: {other}");
     let path = format!("{API}/clustervalidatepolicies/judging");
     let ignoring = json!({"spec": {"failurePolicy": "Ignore"}});
     succeed(client, "PATCH", &path, Some(&ignoring)).await?;
     until(
-        "a policy is ignored that cannot be evaluated",
+        "a policy that cannot be evaluated is ignored",
         PATIENCE,
         async || {
             let answer = judged("yes").await?;
@@ -118,7 +120,7 @@ pub(super) async fn policies_read_what_they_refer_to_and_wait_for_no_server_for_
     )
     .await?;
 
-    let mut stranger = judging("https://stranger.example.com/");
+    let mut stranger = validate_policy("https://stranger.example.com/");
     stranger["metadata"]["name"] = "stranger".into();
     let answer = send(
         client,
@@ -129,13 +131,13 @@ pub(super) async fn policies_read_what_they_refer_to_and_wait_for_no_server_for_
     .await?;
     anyhow::ensure!(
         answer.code == 422 && answer.body.to_string().contains("condition.valueRef.http.url"),
-        "a server that may not be asked is not refused: {answer}"
+        "a URL of a server that is not allowed was accepted: {answer}"
     );
     Ok(())
 }
 
-/// Lets policies read objects of these API groups and resources.
-pub(super) async fn grant(cluster: &TestCluster, resources: &[(&str, &str)]) -> anyhow::Result<()> {
+/// Allows the policy server to read resources of these API groups.
+pub(super) async fn grant_reads(cluster: &TestCluster, resources: &[(&str, &str)]) -> anyhow::Result<()> {
     let name = "policies-read";
     let verbs = ["get", "list", "watch"];
     let rules: Vec<_> = resources
@@ -163,8 +165,8 @@ pub(super) async fn grant(cluster: &TestCluster, resources: &[(&str, &str)]) -> 
     Ok(())
 }
 
-/// A policy that labels the ConfigMap of its name with a team.
-fn labelling(name: &str, reference: &Value) -> Value {
+/// Returns a policy that labels the ConfigMap of its name with a team.
+fn label_policy(name: &str, reference: &Value) -> Value {
     json!({
         "apiVersion": "policy.kcloudlabs.io/v1alpha1", "kind": "ClusterOverridePolicy", "metadata": {"name": name},
         "spec": {
@@ -176,8 +178,8 @@ fn labelling(name: &str, reference: &Value) -> Value {
     })
 }
 
-/// A policy that refuses what the server forbids.
-fn judging(url: &str) -> Value {
+/// Returns a policy that refuses the value that the server forbids.
+fn validate_policy(url: &str) -> Value {
     let condition = json!({
         "cond": "Equal", "message": "the server says no", "dataRef": {"from": "current", "path": "/data/answer"},
         "valueRef": {"from": "http", "path": "body.forbidden", "http": {"url": url, "method": "GET"}},
@@ -193,7 +195,7 @@ fn judging(url: &str) -> Value {
     })
 }
 
-/// Writes a ConfigMap, for a dry run.
+/// Writes a ConfigMap as a dry run.
 async fn write(
     cluster: &TestCluster,
     name: &str,
@@ -206,7 +208,7 @@ async fn write(
     send(&cluster.client, "POST", &path, Some(&object)).await
 }
 
-async fn labelled(cluster: &TestCluster, name: &str, owners: &Value, team: &str) -> anyhow::Result<()> {
+async fn wait_for_label(cluster: &TestCluster, name: &str, owners: &Value, team: &str) -> anyhow::Result<()> {
     until(&format!("{name} is labelled {team}"), PATIENCE, async || {
         let answer = write(cluster, name, owners, &Value::Null).await?;
         let is_labelled = answer.code == 201 && text(&answer.body, "/metadata/labels/team") == team;
@@ -215,9 +217,9 @@ async fn labelled(cluster: &TestCluster, name: &str, owners: &Value, team: &str)
     .await
 }
 
-// === impl SayingServer ===
+// === impl AnswerServer ===
 
-impl SayingServer {
+impl AnswerServer {
     async fn start(cluster: &TestCluster) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((cluster.backing.address(), 0)).await?;
         let address = listener.local_addr()?;

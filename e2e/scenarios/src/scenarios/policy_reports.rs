@@ -1,4 +1,4 @@
-//! What policies audit, told by reports of the Kubernetes policy working group.
+//! Results of policies with the action Audit, in reports of the Kubernetes policy working group.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -19,73 +19,74 @@ use crate::{
 /// Reports about objects of the namespace.
 const REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/namespaces/platform/policyreports";
 
-/// Reports about objects that are in no namespace.
+/// Reports about cluster-scoped objects.
 const CLUSTER_REPORTS: &str = "/apis/wgpolicyk8s.io/v1alpha2/clusterpolicyreports";
 
-/// Objects that the policy is for.
+/// The ConfigMaps that the policy matches.
 const MAPS: &str = "/api/v1/namespaces/platform/configmaps";
 
-pub(super) async fn what_policies_audit_is_told_by_reports_as_long_as_it_is_so(
+pub(super) async fn audit_violations_are_reported_while_they_last(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     policies::install(cluster).await?;
-    traffic::namespace(cluster, NAMESPACE).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
     let _one = policies::join(cluster, "policies-one").await?;
     let _other = policies::join(cluster, "policies-other").await?;
-    policies::ready(cluster, "clustervalidatepolicies", &auditing()).await?;
+    policies::create_policy(cluster, "clustervalidatepolicies", &audit_policy()).await?;
     write(cluster, "early", json!({})).await?;
 
-    // The kinds come later than the policy.
+    // The CRDs of reports are created after the policy.
     for (kind, plural, is_namespaced) in [
         ("PolicyReport", "policyreports", true),
         ("ClusterPolicyReport", "clusterpolicyreports", false),
     ] {
-        foreign::define(client, &definition(kind, plural, is_namespaced)).await?;
+        foreign::define(client, &report_crd(kind, plural, is_namespaced)).await?;
     }
     let count = AtomicU32::new(0);
     let report = until("the object is reported", PATIENCE, async || {
         let count = count.fetch_add(1, Ordering::Relaxed);
         change(cluster, "early", &json!({"count": count.to_string()})).await?;
-        Ok(about(cluster, REPORTS, "early")
+        Ok(report_of(cluster, REPORTS, "early")
             .await?
             .ok_or_else(|| "not yet".to_owned()))
     })
     .await?;
     let result = &report["results"][0];
-    let said = json!({"policy": result["policy"], "result": result["result"], "message": result["message"]});
+    let actual =
+        json!({"policy": result["policy"], "result": result["result"], "message": result["message"]});
     let expected = json!({"policy": "audits", "result": "fail", "message": "needed is missing"});
-    anyhow::ensure!(said == expected, "{report}");
+    anyhow::ensure!(actual == expected, "{report}");
     anyhow::ensure!(report["summary"]["fail"] == 1, "{report}");
 
-    // What is new is reported once it is there, and what was only tried never.
+    // A new object is reported; one from a dry run is not.
     let tried = config_map("tried", json!({}));
     succeed(client, "POST", &format!("{MAPS}?dryRun=All"), Some(&tried)).await?;
     write(cluster, "new", json!({})).await?;
-    reported(cluster, REPORTS, "new", true).await?;
+    wait_for_report(cluster, REPORTS, "new", true).await?;
     anyhow::ensure!(
-        about(cluster, REPORTS, "tried").await?.is_none(),
+        report_of(cluster, REPORTS, "tried").await?.is_none(),
         "a dry run is reported"
     );
 
-    // A result goes when its object passes, and a report with its object.
+    // A result is removed when its object passes, and a report together with its object.
     change(cluster, "early", &json!({"needed": "a"})).await?;
-    reported(cluster, REPORTS, "early", false).await?;
+    wait_for_report(cluster, REPORTS, "early", false).await?;
     delete(client, &format!("{MAPS}/new")).await?;
-    reported(cluster, REPORTS, "new", false).await?;
+    wait_for_report(cluster, REPORTS, "new", false).await?;
 
-    // What is in no namespace is reported, too; no result outlasts its policy.
+    // A cluster-scoped object is reported as well. The result is removed together with its policy.
     let namespace = format!("/api/v1/namespaces/{NAMESPACE}");
     let label = json!({"metadata": {"labels": {"example.com/changed": "true"}}});
     succeed(client, "PATCH", &namespace, Some(&label)).await?;
-    reported(cluster, CLUSTER_REPORTS, NAMESPACE, true).await?;
+    wait_for_report(cluster, CLUSTER_REPORTS, NAMESPACE, true).await?;
     delete(client, &format!("{API}/clustervalidatepolicies/audits")).await?;
-    reported(cluster, CLUSTER_REPORTS, NAMESPACE, false).await
+    wait_for_report(cluster, CLUSTER_REPORTS, NAMESPACE, false).await
 }
 
-/// A policy that only notes which objects lack something.
-fn auditing() -> Value {
+/// Returns a policy that only reports objects without `needed`.
+fn audit_policy() -> Value {
     let needed =
         json!({"expression": "has(object.data) && has(object.data.needed)", "message": "needed is missing"});
     json!({
@@ -116,8 +117,8 @@ async fn change(cluster: &TestCluster, name: &str, data: &Value) -> anyhow::Resu
     Ok(())
 }
 
-/// Our report about the object of this name, which must be owned by it.
-async fn about(cluster: &TestCluster, folder: &str, name: &str) -> anyhow::Result<Option<Value>> {
+/// Reads the report about the object of this name, and checks that the object owns it.
+async fn report_of(cluster: &TestCluster, folder: &str, name: &str) -> anyhow::Result<Option<Value>> {
     let list = format!("{folder}?labelSelector=app.kubernetes.io/managed-by=windlass");
     let answer = send(&cluster.client, "GET", &list, None).await?;
     anyhow::ensure!(answer.code == 200, "{answer}");
@@ -137,21 +138,26 @@ async fn about(cluster: &TestCluster, folder: &str, name: &str) -> anyhow::Resul
     Ok(report.cloned())
 }
 
-/// Waits until there is a report about the object of this name, or none.
-async fn reported(cluster: &TestCluster, folder: &str, name: &str, is_reported: bool) -> anyhow::Result<()> {
+/// Waits until a report about the object of this name exists, or is deleted.
+async fn wait_for_report(
+    cluster: &TestCluster,
+    folder: &str,
+    name: &str,
+    is_reported: bool,
+) -> anyhow::Result<()> {
     until(
         &format!("{name} is reported: {is_reported}"),
         PATIENCE,
         async || {
-            let report = about(cluster, folder, name).await?;
+            let report = report_of(cluster, folder, name).await?;
             Ok(check(report.is_some() == is_reported, || format!("{report:?}")))
         },
     )
     .await
 }
 
-/// The definition of a kind of reports, as the policy working group publishes it, of what is written here.
-fn definition(kind: &str, plural: &str, is_namespaced: bool) -> Value {
+/// Returns the CRD of a kind of reports with the published schema of the fields that Windlass writes.
+fn report_crd(kind: &str, plural: &str, is_namespaced: bool) -> Value {
     let text = json!({"type": "string"});
     let texts = |names: &[&str]| -> Value {
         names

@@ -1,4 +1,4 @@
-//! An API server of several loses power: its connections bring nothing any more, and nobody closes them.
+//! One of several API servers loses power: its connections stay open without answers.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Within which time a target is repaired that is overwritten when the power is gone.
+/// The maximum time until a target is repaired that is overwritten after the power loss.
 const REPAIR: Duration = Duration::from_secs(60);
 
-/// Where a CRD has its trust bundle.
+/// The JSON pointer to the trust bundle of a CRD.
 const CA_BUNDLE: &str = "/spec/conversion/webhook/clientConfig/caBundle";
 
-pub(super) async fn an_api_server_that_loses_power_keeps_no_target_broken(
+pub(super) async fn targets_are_repaired_after_an_api_server_loses_power(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let (operator, forwarder) = cluster.forwarded(&cluster.operator).await?;
@@ -28,7 +28,7 @@ pub(super) async fn an_api_server_that_loses_power_keeps_no_target_broken(
     let lost = Instant::now();
     let overwritten = json!([{"op": "remove", "path": CA_BUNDLE}]);
     succeed(&cluster.client, "PATCH", sample::DEFINITION, Some(&overwritten)).await?;
-    until("the trust bundle is back", REPAIR, async || {
+    until("the trust bundle is repaired", REPAIR, async || {
         let crd = sample::crd(cluster).await?;
         let bundle = crd.pointer(CA_BUNDLE).and_then(Value::as_str);
         Ok(check(bundle == Some(&trusted), || format!("{bundle:?}")))
@@ -39,8 +39,10 @@ pub(super) async fn an_api_server_that_loses_power_keeps_no_target_broken(
         "Repaired after an API server lost power"
     );
     sample::rotate(cluster, "ca").await?;
-    until("the same process leads", PATIENCE, async || {
-        Ok(check(operator.leads().await?, || "it stands by".to_owned()))
+    until("the same process is the leader", PATIENCE, async || {
+        Ok(check(operator.leads().await?, || {
+            "it is not the leader".to_owned()
+        }))
     })
     .await?;
     operator.stop().await

@@ -1,4 +1,4 @@
-//! What is refused, and that nothing is written then.
+//! Bundles that are refused before anything is written.
 
 use anyhow::Context;
 use serde_json::json;
@@ -10,8 +10,8 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Creates a BundleDeployment that must be refused; its conditions in words.
-async fn refused(cluster: &TestCluster, object: &serde_json::Value) -> anyhow::Result<String> {
+/// Creates a BundleDeployment that must be refused, and returns its conditions as text.
+async fn wait_for_refusal(cluster: &TestCluster, object: &serde_json::Value) -> anyhow::Result<String> {
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(object)).await?;
     let name = crate::request::text(object, "/metadata/name");
     let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
@@ -29,7 +29,7 @@ pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(
         "deploymentName: sample-operator",
         "deploymentName: no-such-deployment",
     )?;
-    let words = refused(
+    let words = wait_for_refusal(
         cluster,
         &steps::bundle_deployment("broken", "broken-system", "sample.v1"),
     )
@@ -46,17 +46,17 @@ pub(super) async fn a_broken_bundle_is_refused_before_anything_is_written(
 
 pub(super) async fn a_foreign_object_is_not_adopted(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    traffic::namespace(cluster, "sample-system").await?;
+    traffic::create_namespace(cluster, "sample-system").await?;
     let path = "/api/v1/namespaces/sample-system/serviceaccounts";
     let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
     succeed(&cluster.client, "POST", path, Some(&account)).await?;
-    // An upgrade would need its name.
+    // An upgrade would need this name.
     let services = "/api/v1/namespaces/sample-system/services";
     let service =
         json!({"metadata": {"name": "sample-operator-service-green"}, "spec": {"ports": [{"port": 443}]}});
     succeed(&cluster.client, "POST", services, Some(&service)).await?;
     cluster.bundle("sample.v1")?;
-    let words = refused(
+    let words = wait_for_refusal(
         cluster,
         &steps::bundle_deployment("sample", "sample-system", "sample.v1"),
     )
@@ -72,7 +72,7 @@ pub(super) async fn a_foreign_object_is_not_adopted(cluster: &TestCluster) -> an
     }
     let after = get(&cluster.client, &format!("{path}/sample-operator"))
         .await?
-        .context("it is gone")?;
+        .context("it was deleted")?;
     anyhow::ensure!(
         after["metadata"]["labels"] == json!({"owner": "somebody"}),
         "it was changed: {after}"
@@ -89,7 +89,7 @@ pub(super) async fn an_install_mode_that_is_not_supported_is_refused(
     cluster.bundle("sample.v1")?;
     let mut object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
     object["spec"]["watchNamespaces"] = json!(["elsewhere"]);
-    let words = refused(cluster, &object).await?;
+    let words = wait_for_refusal(cluster, &object).await?;
     anyhow::ensure!(words.contains("invalid target namespaces [elsewhere]"), "{words}");
     Ok(())
 }

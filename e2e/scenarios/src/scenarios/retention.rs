@@ -1,4 +1,4 @@
-//! What others set in a Deployment of a bundle and a customization keeps.
+//! Fields of a bundle's Deployment that other clients set, and a customization retains.
 
 use std::time::Duration;
 
@@ -24,21 +24,21 @@ const OWN: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/own";
 const INTERPRETATIONS: &str = "/apis/interpretation.windlass.dev/v1alpha1/resourceinterpretations";
 const KARMADAS: &str = "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations";
 
-/// How long nothing is written after what an autoscaler does.
+/// How long nothing may be written after an autoscaler's write.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// The most writes of a Deployment in an upgrade: it is held, let go, and gives up what it was held by.
+/// The maximum number of writes of a Deployment in an upgrade: pause, resume, and giving up the paused field.
 const MOST_WRITES: usize = 4;
 
-async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
+async fn define_customizations(cluster: &TestCluster) -> anyhow::Result<()> {
     for crd in manifests::customization_crds() {
         foreign::define(&cluster.client, &crd).await?;
     }
     Ok(())
 }
 
-/// The bundle, whose pods differ by revision.
-fn bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
+/// Adds the bundle with pods that differ by revision.
+fn add_bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
     let bundle = cluster.add_bundle(&sample::bundle("own-namespace"), revision)?;
     let env = "                env:\n";
     let variable = format!("                - name: REVISION\n                  value: {revision}\n");
@@ -46,8 +46,8 @@ fn bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
 }
 
 async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
-    bundle(cluster, "one")?;
-    let object = rights::own("one");
+    add_bundle(cluster, "one")?;
+    let object = rights::bundle_deployment("one");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     Ok(())
@@ -56,18 +56,18 @@ async fn install(cluster: &TestCluster) -> anyhow::Result<()> {
 async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
     get(&cluster.client, DEPLOYMENT)
         .await?
-        .context("the Deployment is gone")
+        .context("the Deployment was deleted")
 }
 
-fn writes(proxy: &Proxy) -> usize {
+fn deployment_writes(proxy: &Proxy) -> usize {
     let write = format!("PATCH {DEPLOYMENT}");
     proxy.log().iter().filter(|line| **line == write).count()
 }
 
-/// Scales as an autoscaler does, and sees that nobody answers.
+/// Scales as an autoscaler does, and checks that the operator does not write the Deployment.
 async fn scale(cluster: &TestCluster, proxy: &Proxy, replicas: i64) -> anyhow::Result<()> {
-    idle::settled(proxy).await?;
-    let before = writes(proxy);
+    idle::wait_until_idle(proxy).await?;
+    let before = deployment_writes(proxy);
     let path = format!("{DEPLOYMENT}/scale?fieldManager=autoscaler");
     let scale = json!({"spec": {"replicas": replicas}});
     succeed(&cluster.client, "PATCH", &path, Some(&scale)).await?;
@@ -81,15 +81,18 @@ async fn scale(cluster: &TestCluster, proxy: &Proxy, replicas: i64) -> anyhow::R
         );
         sleep(Duration::from_millis(100)).await;
     }
-    anyhow::ensure!(writes(proxy) == before, "what an autoscaler sets is answered");
+    anyhow::ensure!(
+        deployment_writes(proxy) == before,
+        "the operator reverted what an autoscaler set"
+    );
     ready(&cluster.client, "own", PATIENCE).await?;
     Ok(())
 }
 
-/// Upgrades, and sees that whatever is written, there are as many replicas at each moment.
+/// Upgrades, and checks that the number of replicas never changes.
 async fn upgrade(cluster: &TestCluster, proxy: &Proxy, revision: &str, replicas: i64) -> anyhow::Result<()> {
-    let before = writes(proxy);
-    bundle(cluster, revision)?;
+    let before = deployment_writes(proxy);
+    add_bundle(cluster, revision)?;
     steps::set_source(&cluster.client, "own", revision).await?;
     until(&format!("{revision} is installed"), PATIENCE, async || {
         let seen = deployment(cluster).await?;
@@ -103,19 +106,19 @@ async fn upgrade(cluster: &TestCluster, proxy: &Proxy, revision: &str, replicas:
         Ok(check(is_ready, || conditions(&object)))
     })
     .await?;
-    idle::settled(proxy).await?;
-    let written = writes(proxy) - before;
+    idle::wait_until_idle(proxy).await?;
+    let written = deployment_writes(proxy) - before;
     anyhow::ensure!(
         (1..=MOST_WRITES).contains(&written),
-        "{revision} wrote the Deployment {written} times"
+        "the upgrade to {revision} wrote the Deployment {written} times"
     );
     Ok(())
 }
 
-pub(super) async fn what_an_autoscaler_sets_is_kept_across_upgrades(
+pub(super) async fn replicas_that_an_autoscaler_sets_are_kept_across_upgrades(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    define(cluster).await?;
+    define_customizations(cluster).await?;
     let script = "function Retain(desiredObj, observedObj)\n  desiredObj.spec.replicas = observedObj.spec.replicas\n  return desiredObj\nend";
     let customization = json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
@@ -136,7 +139,7 @@ pub(super) async fn what_an_autoscaler_sets_is_kept_across_upgrades(
     Ok(())
 }
 
-/// The container that somebody injects beside `manager`: a server on a port of its own.
+/// Returns a container that another client injects in addition to `manager`: a server on its own port.
 fn proxy_container(manager: &Value) -> Value {
     let mut proxy = manager.clone();
     proxy["name"] = "proxy".into();
@@ -147,10 +150,10 @@ fn proxy_container(manager: &Value) -> Value {
     proxy
 }
 
-pub(super) async fn what_is_injected_into_pods_is_kept_across_an_upgrade(
+pub(super) async fn injected_containers_are_kept_across_an_upgrade(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    define(cluster).await?;
+    define_customizations(cluster).await?;
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;
     install(cluster).await?;
@@ -163,7 +166,7 @@ pub(super) async fn what_is_injected_into_pods_is_kept_across_an_upgrade(
         },
     });
     succeed(&cluster.client, "POST", INTERPRETATIONS, Some(&interpretation)).await?;
-    idle::settled(&proxy).await?;
+    idle::wait_until_idle(&proxy).await?;
     let mut containers = deployment(cluster).await?["spec"]["template"]["spec"]["containers"].clone();
     let injected = proxy_container(&containers[0]);
     containers
@@ -172,14 +175,17 @@ pub(super) async fn what_is_injected_into_pods_is_kept_across_an_upgrade(
         .push(injected);
     let injected = json!({"spec": {"template": {"spec": {"containers": containers}}}});
     let path = format!("{DEPLOYMENT}?fieldManager=injector");
-    let before = writes(&proxy);
+    let before = deployment_writes(&proxy);
     succeed(&cluster.client, "PATCH", &path, Some(&injected)).await?;
-    has_proxy(cluster).await?;
+    wait_for_proxy(cluster).await?;
     ready(&cluster.client, "own", PATIENCE).await?;
-    idle::settled(&proxy).await?;
-    anyhow::ensure!(writes(&proxy) == before, "what was injected is answered");
+    idle::wait_until_idle(&proxy).await?;
+    anyhow::ensure!(
+        deployment_writes(&proxy) == before,
+        "the operator reverted the injected container"
+    );
     upgrade(cluster, &proxy, "two", 2).await?;
-    has_proxy(cluster).await?;
+    wait_for_proxy(cluster).await?;
     let seen = deployment(cluster).await?;
     let managers = seen["metadata"]["managedFields"].as_array();
     let owner = managers.into_iter().flatten().find(|entry| {
@@ -188,13 +194,16 @@ pub(super) async fn what_is_injected_into_pods_is_kept_across_an_upgrade(
             .contains(r#"{\"name\":\"proxy\"}"#)
     });
     let owner = owner.map(|entry| text(entry, "/manager"));
-    anyhow::ensure!(owner == Some("injector"), "the proxy is owned by {owner:?}");
+    anyhow::ensure!(
+        owner == Some("injector"),
+        "the owner of the injected container is {owner:?}"
+    );
     Ok(())
 }
 
-/// Waits until every pod has the container that was injected.
-async fn has_proxy(cluster: &TestCluster) -> anyhow::Result<()> {
-    until("each pod has the proxy", PATIENCE, async || {
+/// Waits until every pod has the injected container.
+async fn wait_for_proxy(cluster: &TestCluster) -> anyhow::Result<()> {
+    until("every pod has the injected container", PATIENCE, async || {
         let seen = deployment(cluster).await?;
         let containers = seen["spec"]["template"]["spec"]["containers"].as_array();
         let mut containers = containers.into_iter().flatten();

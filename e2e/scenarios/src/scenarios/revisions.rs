@@ -1,11 +1,11 @@
-//! What is recorded of a revision: its bundle stands in for a source that is gone, and can be gone back to.
+//! Revision records: their bundle replaces a deleted source, and they allow a rollback.
 
 use std::fs;
 
 use anyhow::Context;
 use serde_json::json;
 
-use super::{kept, traffic, upgrade};
+use super::{installed_revision, traffic, upgrade};
 use crate::{
     command::argument,
     operator,
@@ -18,7 +18,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-pub(super) async fn a_config_map_of_somebody_else_is_not_overwritten_by_a_record(
+pub(super) async fn a_foreign_config_map_is_not_overwritten_by_a_revision_record(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -27,7 +27,7 @@ pub(super) async fn a_config_map_of_somebody_else_is_not_overwritten_by_a_record
     cluster.bundle("sample.v1")?;
     let object = bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    upgrade::stopped(
+    upgrade::wait_until_stopped(
         cluster,
         "RecordRefused",
         "ConfigMap windlass-system/sample-revision-1 exists and was not created by Windlass: rename or delete it",
@@ -49,10 +49,12 @@ pub(super) async fn a_config_map_of_somebody_else_is_not_overwritten_by_a_record
     Ok(())
 }
 
-pub(super) async fn a_source_that_is_gone_takes_nothing_along(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn an_install_survives_the_deletion_of_its_source(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let running = cluster.operator.start()?;
     install(cluster, "sample.v1").await?;
-    let deployment = kept::deployment(cluster).await?;
+    let deployment = installed_revision::deployment(cluster).await?;
     let source = deployment["spec"]["source"]["configMaps"].as_array();
     for part in source.context("no ConfigMaps")? {
         let path = config_maps("");
@@ -64,9 +66,10 @@ pub(super) async fn a_source_that_is_gone_takes_nothing_along(cluster: &TestClus
         )
         .await?;
     }
-    kept::is_whole(cluster).await?;
+    installed_revision::delete_each_object(cluster).await?;
 
-    // A directory does not come back; the bundle is in the record also for an operator that has not seen it.
+    // A directory is not recreated. A restarted operator has no copy of the bundle in memory, but finds it in
+    // the record.
     cluster.bundle("sample.v1")?;
     let directory = json!({"spec": {"source": {"directory": {"path": "sample.v1"}, "configMaps": null}}});
     succeed(
@@ -80,19 +83,19 @@ pub(super) async fn a_source_that_is_gone_takes_nothing_along(cluster: &TestClus
     fs::remove_dir_all(cluster.operator.bundle_dir.join("sample.v1"))?;
     running.kill().await?;
     let _running = cluster.operator.start()?;
-    kept::is_whole(cluster).await?;
-    until("the status says what stands in", PATIENCE, async || {
-        let object = kept::deployment(cluster).await?;
+    installed_revision::delete_each_object(cluster).await?;
+    until("the status names the record that is used", PATIENCE, async || {
+        let object = installed_revision::deployment(cluster).await?;
         let words = conditions(&object);
-        let says = words.contains("Accepted=True SourceInvalid")
+        let is_shown = words.contains("Accepted=True SourceInvalid")
             && words.contains("continuing from the record of revision 1")
             && current(&object, "Ready", "True").is_some();
-        Ok(check(says, || words))
+        Ok(check(is_shown, || words))
     })
     .await
 }
 
-pub(super) async fn a_pinned_source_gives_nothing_else(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_pinned_source_installs_no_other_bundle(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     let installed = sample::install(cluster, "sample.v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
@@ -108,35 +111,35 @@ pub(super) async fn a_pinned_source_gives_nothing_else(cluster: &TestCluster) ->
     )?;
     let other = json!({"metadata": {"annotations": {"look": "again"}}});
     succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&other)).await?;
-    upgrade::stopped(
+    upgrade::wait_until_stopped(
         cluster,
         "DigestMismatch",
         &format!("spec.source.digest pins {digest}"),
     )
     .await?;
-    kept::is_kept(cluster, &load, "DigestMismatch").await?;
+    installed_revision::check_kept(cluster, &load, "DigestMismatch").await?;
     load.stop().await;
     Ok(())
 }
 
-pub(super) async fn the_command_goes_back_to_an_earlier_revision(
+pub(super) async fn the_command_rolls_back_to_an_earlier_revision(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     install(cluster, "sample.v1").await?;
-    let said = cluster.command.fail(&["rollback", "sample"]).await?;
+    let error = cluster.command.fail(&["rollback", "sample"]).await?;
     anyhow::ensure!(
-        said.contains("has no revision before the installed one, 1"),
-        "{said}"
+        error.contains("has no revision before the installed one, 1"),
+        "{error}"
     );
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     install(cluster, "sample.v2").await?;
     load.at_least(50).await?;
-    let said = cluster.command.fail(&["rollback", "sample", "--to", "7"]).await?;
-    anyhow::ensure!(said.contains("has no revision 7; there are 1, 2"), "{said}");
+    let error = cluster.command.fail(&["rollback", "sample", "--to", "7"]).await?;
+    anyhow::ensure!(error.contains("has no revision 7; available: 1, 2"), "{error}");
 
-    // Back, although it is older, and forth again.
+    // Back to the older bundle, and forward again.
     let back = cluster.command.succeed(&["rollback", "sample"]).await?;
     anyhow::ensure!(
         back.starts_with("sample.v1 is installed in sample-system"),
@@ -160,7 +163,7 @@ pub(super) async fn the_command_goes_back_to_an_earlier_revision(
     load.at_least(50).await?;
     traffic::finish(load).await?;
 
-    // The installed one and the last three are recorded, each bundle once.
+    // The records of the installed revision and the previous three remain, and each bundle is stored once.
     let history = cluster.command.found(&["history", "sample"]).await?;
     let listed: Vec<_> = history
         .as_array()
@@ -185,7 +188,7 @@ pub(super) async fn the_command_goes_back_to_an_earlier_revision(
             ],
         "{listed:?}"
     );
-    until("the first record is gone", PATIENCE, async || {
+    until("the first record is deleted", PATIENCE, async || {
         let records = list(
             &cluster.client,
             &config_maps("?labelSelector=windlass.dev%2Frevision-of%3Dsample"),
@@ -200,10 +203,10 @@ pub(super) async fn the_command_goes_back_to_an_earlier_revision(
     )
     .await?;
     anyhow::ensure!(stored.len() == 2, "{} ConfigMaps with bundles", stored.len());
-    // What was gone back to can be installed over.
+    // After a rollback, an upgrade is possible.
     install(cluster, "sample.v2").await?;
     cluster.command.succeed(&["uninstall", "sample"]).await?;
-    until("everything recorded is gone", PATIENCE, async || {
+    until("all records are deleted", PATIENCE, async || {
         let left = list(
             &cluster.client,
             &config_maps("?labelSelector=windlass.dev%2Frevision-of"),

@@ -1,4 +1,4 @@
-//! What takes rights that no other scenario needs.
+//! Permissions that no other scenario needs.
 
 use std::{fs, path::PathBuf};
 
@@ -16,26 +16,26 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The sample bundle that is installed for its own namespace, and so brings a Role.
+/// The sample bundle for its own namespace, which contains a Role.
 const BUNDLE: &str = "own-namespace";
 
-/// Where it is installed.
+/// The namespace of the install.
 const NAMESPACE: &str = "own-system";
 
-/// Says on bundled objects which revision of the bundle they are of.
+/// The annotation of bundled objects with the revision of the bundle.
 const REVISION: &str = "example.com/revision";
 
-/// A kind that bundles may bring along, with an object of it.
+/// A kind that bundles may contain, with an object.
 pub(super) struct Bundled {
     kind: BundledKind,
-    /// The object beyond its metadata; `None` for kinds that take anything.
+    /// The object without its metadata; `None` for kinds that accept any fields.
     content: Option<Value>,
 }
 
 // === impl Bundled ===
 
 impl Bundled {
-    /// Name of the object, in every place where one is and may be any.
+    /// The name of the object, and of all that it refers to.
     const NAME: &str = "bundled";
 
     fn name(&self) -> &'static str {
@@ -55,7 +55,7 @@ impl Bundled {
         object
     }
 
-    /// Makes the cluster serve the kind, where a plain one does not.
+    /// Creates the CRD of an optional kind.
     pub(super) async fn define(&self, cluster: &TestCluster) -> anyhow::Result<()> {
         if !self.kind.optional {
             return Ok(());
@@ -96,7 +96,7 @@ pub(super) fn every_kind() -> Vec<Bundled> {
         .into()
 }
 
-/// An object of a kind that each cluster serves, or that calls the sample, without its metadata.
+/// Returns an object without its metadata, if the kind has a fixed schema or calls the sample.
 fn content(kind: &str) -> Option<Value> {
     let rules = json!([{"apiGroups": ["example.com"], "resources": ["nothings"], "verbs": ["get"]}]);
     let binding = |kind: &str| {
@@ -121,13 +121,17 @@ fn content(kind: &str) -> Option<Value> {
         "Service" => json!({"spec": {"ports": ports, "selector": {"app": "none"}}}),
         "PodDisruptionBudget" => json!({"spec": {"minAvailable": 1, "selector": selector}}),
         "NetworkPolicy" => json!({"spec": {"podSelector": selector, "policyTypes": ["Ingress"]}}),
-        "PriorityClass" => json!({"value": 1000, "description": "for nobody"}),
+        "PriorityClass" => json!({"value": 1000, "description": "unused"}),
         _ => return None,
     })
 }
 
-/// The bundle with an object of each kind, all of this revision.
-pub(super) fn bundle(cluster: &TestCluster, kinds: &[Bundled], revision: &str) -> anyhow::Result<PathBuf> {
+/// Adds the bundle with an object of each kind, all with this revision.
+pub(super) fn add_bundle(
+    cluster: &TestCluster,
+    kinds: &[Bundled],
+    revision: &str,
+) -> anyhow::Result<PathBuf> {
     let bundle = cluster.add_bundle(&crate::sample::bundle(BUNDLE), revision)?;
     for bundled in kinds {
         let file = bundle
@@ -138,13 +142,13 @@ pub(super) fn bundle(cluster: &TestCluster, kinds: &[Bundled], revision: &str) -
     Ok(bundle)
 }
 
-pub(super) fn own(directory: &str) -> Value {
+pub(super) fn bundle_deployment(directory: &str) -> Value {
     let mut object = steps::bundle_deployment("own", NAMESPACE, directory);
     object["spec"]["watchNamespaces"] = json!([NAMESPACE]);
     object
 }
 
-pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_goes(
+pub(super) async fn every_bundled_kind_is_created_updated_and_deleted(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let kinds = every_kind();
@@ -153,33 +157,39 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
     }
     let (operator, gate) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;
-    bundle(cluster, &kinds, "one")?;
-    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
+    add_bundle(cluster, &kinds, "one")?;
+    succeed(
+        &cluster.client,
+        "POST",
+        BUNDLE_DEPLOYMENTS,
+        Some(&bundle_deployment("one")),
+    )
+    .await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     let mut before = Vec::new();
     for kind in &kinds {
-        before.push(of_revision(cluster, kind, "one").await?);
+        before.push(installed_object(cluster, kind, "one").await?);
     }
-    bundle(cluster, &kinds, "two")?;
+    add_bundle(cluster, &kinds, "two")?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/own");
     let patch = json!({"spec": {"source": {"directory": {"path": "two"}}}});
     succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     for (kind, before) in kinds.iter().zip(&before) {
-        let after = of_revision(cluster, kind, "two").await?;
+        let after = installed_object(cluster, kind, "two").await?;
         anyhow::ensure!(
             before["metadata"]["uid"] == after["metadata"]["uid"],
-            "{} was made anew",
+            "{} was recreated",
             kind.path()
         );
     }
     for kind in &kinds {
         let write = format!("PATCH {}", kind.path());
         let writes = gate.log().iter().filter(|line| **line == write).count();
-        // What is armed is created as a whole, claimed, and the creation is forgotten.
+        // A caller is created, claimed by an apply, and then its managed fields of the creation are removed.
         let expected = if kind.kind.phase == Phase::Callers { 3 } else { 2 };
-        // kube-aggregator writes the status of an APIService as soon as it is created: the creation may have moved in the managed
-        // fields, and a patch of them that is refused (422) changes nothing.
+        // kube-aggregator writes the status of an APIService right after its creation, which can reorder the
+        // managed fields. A patch of them that is refused (422) changes nothing.
         let is_refused = |failed: &FailedRequest| {
             kind.kind.kind == "APIService"
                 && failed.code == 422
@@ -190,7 +200,7 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
         let refused: u64 = refused.map(|(_, count)| count).sum();
         anyhow::ensure!(
             writes as u64 - refused == expected,
-            "{write} came {writes} times, {refused} of which were refused, for 2 revisions"
+            "{write} was sent {writes} times, of which {refused} were refused, for 2 revisions"
         );
     }
     delete(&cluster.client, &path).await?;
@@ -200,7 +210,7 @@ pub(super) async fn every_kind_that_a_bundle_may_bring_along_comes_changes_and_g
     Ok(())
 }
 
-async fn of_revision(cluster: &TestCluster, kind: &Bundled, revision: &str) -> anyhow::Result<Value> {
+async fn installed_object(cluster: &TestCluster, kind: &Bundled, revision: &str) -> anyhow::Result<Value> {
     let path = kind.path();
     let object = get(&cluster.client, &path)
         .await?
@@ -214,9 +224,10 @@ async fn of_revision(cluster: &TestCluster, kind: &Bundled, revision: &str) -> a
     Ok(object)
 }
 
-/// Nobody may hand out more than they have, unless they may `escalate` a role and `bind` it: the operator has neither
-/// what the bundled roles allow. Each right is needed, and is enough for what needs it.
-pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
+/// Kubernetes rejects a grant of permissions that the client lacks, unless it may `escalate` the role or `bind` it. Without
+/// both, the operator cannot grant the permissions in the bundled roles. Each verb is needed and sufficient
+/// for its resource.
+pub(super) async fn the_operator_grants_only_what_it_is_permitted_to_grant(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let kinds: Vec<_> = every_kind()
@@ -232,16 +243,22 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
         ("bind", "clusterroles", "clusterrolebindings"),
     ];
     let withhold = async |withheld: &[(&str, &str, &str)]| {
-        let left = json!({"rules": without(&rules, withheld)});
+        let left = json!({"rules": without_verbs(&rules, withheld)});
         succeed(&cluster.client, "PATCH", role, Some(&left)).await
     };
     withhold(&needs).await?;
     let _operator = cluster.operator.start()?;
-    // What goes into a namespace is refused beforehand only where that is there.
+    // Namespaced objects are validated before the install only if the namespace exists.
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     succeed(&cluster.client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
-    bundle(cluster, &kinds, "one")?;
-    succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&own("one"))).await?;
+    add_bundle(cluster, &kinds, "one")?;
+    succeed(
+        &cluster.client,
+        "POST",
+        BUNDLE_DEPLOYMENTS,
+        Some(&bundle_deployment("one")),
+    )
+    .await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/own");
     for (position, (verb, of, refused)) in needs.iter().enumerate() {
         let refusal = format!(" {refused}.rbac.authorization.k8s.io");
@@ -249,60 +266,62 @@ pub(super) async fn nothing_is_granted_that_the_operator_may_not_grant(
         until(&what, PATIENCE, async || {
             let object = get(&cluster.client, &path)
                 .await?
-                .context("the BundleDeployment is gone")?;
+                .context("the BundleDeployment was deleted")?;
             let words = conditions(&object);
-            // A binding cannot be tried before the role is there.
-            let is_told = ["Accepted=False DryRunRefused", "Installed=False Forbidden"]
+            // A binding cannot be validated before its role exists.
+            let is_reported = ["Accepted=False DryRunRefused", "Installed=False Forbidden"]
                 .iter()
                 .any(|reason| words.contains(reason));
             let expected = [refusal.as_str(), "attempting to grant RBAC permissions"];
-            Ok(if is_told && expected.iter().all(|part| words.contains(part)) {
-                Ok(())
-            } else {
-                Err(words)
-            })
+            Ok(
+                if is_reported && expected.iter().all(|part| words.contains(part)) {
+                    Ok(())
+                } else {
+                    Err(words)
+                },
+            )
         })
         .await?;
         withhold(&needs[position + 1..]).await?;
     }
     ready(&cluster.client, "own", PATIENCE).await?;
     for kind in &kinds {
-        of_revision(cluster, kind, "one").await?;
+        installed_object(cluster, kind, "one").await?;
     }
     Ok(())
 }
 
-/// The API server is asked by an object of ours whether it reaches the webhooks: that is left where it may not be deleted.
-pub(super) async fn what_is_armed_is_said_although_the_question_may_not_be_withdrawn(
+/// The API server probes the webhooks through an object of Windlass, which is left if it cannot be deleted.
+pub(super) async fn armed_webhooks_are_reported_although_the_probe_cannot_be_deleted(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
     let rules = get(&cluster.client, role).await?.context("no ClusterRole")?["rules"].clone();
     let configurations = "validatingwebhookconfigurations";
-    let left = json!({"rules": without(&rules, &[("delete", configurations, "")])});
+    let left = json!({"rules": without_verbs(&rules, &[("delete", configurations, "")])});
     succeed(&cluster.client, "PATCH", role, Some(&left)).await?;
     let _operator = cluster.operator.start()?;
     cluster.bundle("sample.v1")?;
     let object = steps::bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    let told = upgrade::stopped(
+    let object = upgrade::wait_until_stopped(
         cluster,
         "Retrying",
         "delete ValidatingWebhookConfiguration windlass-probe-sample-",
     )
     .await?;
     anyhow::ensure!(
-        current(&told, "Armed", "True").is_some() && told["status"]["installed"]["name"] == "sample.v1",
-        "what is armed is not said: {}",
-        conditions(&told)
+        current(&object, "Armed", "True").is_some() && object["status"]["installed"]["name"] == "sample.v1",
+        "the armed webhooks are not reported: {}",
+        conditions(&object)
     );
     succeed(&cluster.client, "PATCH", role, Some(&json!({ "rules": rules }))).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     Ok(())
 }
 
-/// `rules` without some verbs (the first) on some resources (the second).
-fn without(rules: &Value, withheld: &[(&str, &str, &str)]) -> Vec<Value> {
+/// Returns `rules` without some verbs (the first) on some resources (the second).
+fn without_verbs(rules: &Value, withheld: &[(&str, &str, &str)]) -> Vec<Value> {
     let mut left = Vec::new();
     for rule in rules.as_array().into_iter().flatten() {
         for resource in rule["resources"].as_array().into_iter().flatten() {

@@ -22,7 +22,7 @@ pub(super) async fn the_leaf_rotates_under_load(cluster: &TestCluster) -> anyhow
     traffic::finish(load).await?;
     anyhow::ensure!(
         generation(cluster).await? == before,
-        "the leaf's renewal touched a target"
+        "the renewal of the leaf changed a target"
     );
     Ok(())
 }
@@ -41,13 +41,13 @@ pub(super) async fn the_ca_rotates_under_load(cluster: &TestCluster) -> anyhow::
     let writes = generation(cluster).await? - before;
     anyhow::ensure!(
         writes == 2,
-        "two CA rotations changed the CRD's spec {writes} times"
+        "two CA rotations changed the spec of the CRD {writes} times"
     );
     Ok(())
 }
 
-/// Its pods drain when they are told to end: no client can tell a connection that a server closes at once from one that it
-/// has just sent a request on, whoever restarts the server.
+/// Its pods drain before they end. Without that, a client cannot distinguish an idle connection that the
+/// server closes from one with a request on it, in any restart.
 pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -73,13 +73,14 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_without_a_failed_ca
     let restarts = &deployment["metadata"]["annotations"]["deployment.kubernetes.io/revision"];
     anyhow::ensure!(
         *restarts == json!("3"),
-        "one restart a rotation was due, the revision is {restarts}"
+        "expected one restart per rotation, but the Deployment has revision {restarts}"
     );
     Ok(())
 }
 
-/// One target comes to take no other trust bundle: it is named, the others get theirs, and once it can, it does.
-pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
+/// A target that rejects a longer trust bundle is named. The other targets are updated. It is
+/// updated once it accepts the bundle.
+pub(super) async fn a_target_that_rejects_its_trust_bundle_is_named_and_others_are_updated(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -93,8 +94,8 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
     let refusing = drift::extension_config();
     succeed(&cluster.client, "POST", drift::EXTENSION_CONFIGS, Some(&refusing)).await?;
     let path = sample::SERVING_CERTIFICATE;
-    one_more_target(cluster).await?;
-    // What it carries it may keep, but it can take nothing else.
+    wait_for_four_targets(cluster).await?;
+    // It may keep its current trust bundle, but accepts no other.
     let definition = format!("{CRDS}/{}", text(&open, "/metadata/name"));
     let replace =
         |crd: &Value| json!([{"op": "replace", "path": "/spec/versions", "value": crd["spec"]["versions"]}]);
@@ -105,13 +106,15 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
     let trust = sample::trust_bundle(cluster).await?;
     sample::request_rotation(cluster, "ca").await?;
     let crd = sample::DEFINITION;
-    until("the others have the next CA", PATIENCE, async || {
+    until("the other targets have the next CA", PATIENCE, async || {
         let crd = get(&cluster.client, crd).await?.context("no CRD")?;
         let carried = text(&crd, "/spec/conversion/webhook/clientConfig/caBundle");
-        Ok(check(carried != trust, || "they carry what they did".to_owned()))
+        Ok(check(carried != trust, || {
+            "the trust bundle is unchanged".to_owned()
+        }))
     })
     .await?;
-    blocked(cluster, path, "hooks").await?;
+    wait_until_blocked(cluster, path, "hooks").await?;
 
     succeed(&cluster.client, "PATCH", &definition, Some(&replace(&open))).await?;
     sample::settled(cluster).await?;
@@ -120,38 +123,39 @@ pub(super) async fn a_target_that_refuses_is_named_and_the_others_go_on(
     Ok(())
 }
 
-/// Waits until the sample's three targets and one more carry its trust bundle.
-pub(super) async fn one_more_target(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Waits until the three targets of the sample and one more have the trust bundle.
+pub(super) async fn wait_for_four_targets(cluster: &TestCluster) -> anyhow::Result<()> {
     let path = sample::SERVING_CERTIFICATE;
-    until("there are four targets", PATIENCE, async || {
+    until("four targets are current", PATIENCE, async || {
         let targets = get(&cluster.client, path).await?.unwrap_or_default()["status"]["targets"].take();
         Ok(check(targets["current"] == 4, || targets.to_string()))
     })
     .await
 }
 
-/// A schema in which a CA bundle has so many characters at the most.
+/// Returns a schema that limits the length of a CA bundle.
 fn short_trust_bundles(longest: u32) -> Value {
     let object = |properties: Value| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": properties});
     let trust = json!({"type": "string", "maxLength": longest});
     object(json!({"spec": object(json!({"clientConfig": object(json!({"caBundle": trust}))}))}))
 }
 
-/// Waits until a ServingCertificate names a target that refuses, in its condition and in its list.
-async fn blocked(cluster: &TestCluster, path: &str, target: &str) -> anyhow::Result<()> {
+/// Waits until a ServingCertificate names a target that rejects its trust bundle, in its condition and in its
+/// list.
+async fn wait_until_blocked(cluster: &TestCluster, path: &str, target: &str) -> anyhow::Result<()> {
     until(&format!("{target} is named"), PATIENCE, async || {
         let object = get(&cluster.client, path).await?.unwrap_or_default();
         let conditions = crate::steps::conditions(&object);
         let failing = &object["status"]["targets"]["failing"];
-        let is_said = conditions.contains("Ready=False Blocked: ")
+        let is_reported = conditions.contains("Ready=False Blocked: ")
             && conditions.contains(target)
             && failing[0]["name"] == target;
-        Ok(check(is_said, || format!("{conditions}; {failing}")))
+        Ok(check(is_reported, || format!("{conditions}; {failing}")))
     })
     .await
 }
 
-/// How often the spec of the sample's CRD was written.
+/// Returns the generation of the sample's CRD.
 async fn generation(cluster: &TestCluster) -> anyhow::Result<i64> {
     let crd = sample::crd(cluster).await?;
     crd["metadata"]["generation"]

@@ -1,4 +1,4 @@
-//! An extension of a bundle, called as a controller calls it: by whom its ExtensionConfig registers.
+//! An extension of a bundle, called through its ExtensionConfig as a Cluster API controller calls it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// An installed extension, and a client as a controller has it.
+/// An installed extension, and a client such as a controller has.
 struct Extension {
     registry: Arc<Registry>,
     hooks: HookClient,
@@ -37,14 +37,16 @@ const EXTENSION_CONFIG: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extension
 /// The handler of the sample bundle.
 const HANDLER: &str = "sample.sample-extension";
 
-/// What makes replicas hard to live with: they start slowly, and close each connection about when it is used next.
-const HARDSHIPS: &str = "
+/// Replicas that start slowly, and close connections about when they are reused.
+const SLOW_SERVER: &str = "
                 args: [--ready-after=3s, --idle-timeout=20ms]
                 readinessProbe:
                   httpGet: {path: /readyz, port: 8081}
                   periodSeconds: 1";
 
-pub(super) async fn an_extension_is_called_while_it_rotates(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn no_call_of_an_extension_fails_while_its_certificate_rotates(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     cluster.bundle("runtime-extension")?;
@@ -52,15 +54,18 @@ pub(super) async fn an_extension_is_called_while_it_rotates(cluster: &TestCluste
     let request = BeforeClusterCreateRequest::default();
     let hooks = &extension.hooks;
     let all = hooks.call_all::<BeforeClusterCreate>("default", &request, CallOptions::default());
-    let said = all.await.context("calling all handlers")?;
-    anyhow::ensure!(said.message == "hello", "its settings are not there: {said:?}");
+    let response = all.await.context("calling all handlers")?;
+    anyhow::ensure!(
+        response.message == "hello",
+        "the settings are missing: {response:?}"
+    );
 
-    let calls = calls(hooks);
+    let calls = start_calls(hooks);
     calls.at_least(50).await?;
     rotate(client, NAMESPACE, SERVICE, "leaf", PATIENCE).await?;
     rotate(client, NAMESPACE, SERVICE, "ca", PATIENCE).await?;
     rotate(client, NAMESPACE, SERVICE, "ca", PATIENCE).await?;
-    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    discovery::wait_for_discovery(cluster, "sample-extension", None, 1).await?;
     let config = get(client, EXTENSION_CONFIG).await?.context("gone")?;
     cluster_api::registers(cluster, &config, 1).await?;
     calls.at_least(50).await?;
@@ -68,23 +73,23 @@ pub(super) async fn an_extension_is_called_while_it_rotates(cluster: &TestCluste
     extension.remove(cluster).await
 }
 
-pub(super) async fn an_extension_is_called_while_its_slow_replicas_die_amid_rotations(
+pub(super) async fn no_call_of_an_extension_fails_while_slow_replicas_die_during_rotations(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     let bundle = cluster.bundle("runtime-extension")?;
     let image = "image: example.com/windlass/sample-operator:v1";
-    cluster.edit(&bundle, image, &format!("{image}{HARDSHIPS}"))?;
+    cluster.edit(&bundle, image, &format!("{image}{SLOW_SERVER}"))?;
     let extension = Extension::install(cluster).await?;
 
-    let calls = calls(&extension.hooks);
+    let calls = start_calls(&extension.hooks);
     calls.at_least(50).await?;
-    // One is killed at once, one is asked to end.
+    // The first replica is killed, the second is terminated gracefully.
     for grace in [0, 30] {
         let certificate = format!("{}/{SERVICE}", steps::serving_certificates(NAMESPACE));
-        let asked = steps::request_rotation(client, NAMESPACE, SERVICE, "ca").await?;
-        until("a rotation is under way", PATIENCE, async || {
+        let request = steps::request_rotation(client, NAMESPACE, SERVICE, "ca").await?;
+        until("a rotation has started", PATIENCE, async || {
             let object = get(client, &certificate).await?.context("gone")?;
             let status = &object["status"];
             Ok(check(status["phase"] != "Stable", || status.to_string()))
@@ -94,31 +99,35 @@ pub(super) async fn an_extension_is_called_while_its_slow_replicas_die_amid_rota
         let name = pods.first().and_then(|pod| pod["metadata"]["name"].as_str());
         let name = name.context("no pods")?;
         delete(client, &format!("{PODS}/{name}?gracePeriodSeconds={grace}")).await?;
-        until("the rotation is done", PATIENCE, async || {
-            let object = get(client, &certificate).await?.context("gone")?;
-            let is_done = object["status"]["rotated"] == asked && is_settled(&object);
-            let pods = list(client, PODS).await?;
-            let ready = pods.iter().filter(|pod| is_ready(pod)).count();
-            let has_all = ready == 2 && object["status"]["endpoints"]["ready"] == 2;
-            Ok(check(is_done && has_all, || {
-                format!("{ready} pods are ready, {}", object["status"])
-            }))
-        })
+        until(
+            "the rotation is finished and both replicas are ready",
+            PATIENCE,
+            async || {
+                let object = get(client, &certificate).await?.context("gone")?;
+                let is_done = object["status"]["rotated"] == request && is_settled(&object);
+                let pods = list(client, PODS).await?;
+                let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+                let has_all = ready == 2 && object["status"]["endpoints"]["ready"] == 2;
+                Ok(check(is_done && has_all, || {
+                    format!("{ready} pods are ready, {}", object["status"])
+                }))
+            },
+        )
         .await?;
     }
-    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    discovery::wait_for_discovery(cluster, "sample-extension", None, 1).await?;
     calls.at_least(50).await?;
     let (calls, connections) = (calls.end().await?, extension.endpoints.connections());
     tracing::info!(calls, connections, "No call failed");
     anyhow::ensure!(
         connections > 50,
-        "only {connections} connections for {calls} calls: no server has closed any"
+        "only {connections} connections for {calls} calls: no server closed a connection"
     );
     extension.remove(cluster).await
 }
 
-/// Calls the handler of the sample bundle, again and again.
-fn calls(hooks: &HookClient) -> ServerCalls {
+/// Calls the handler of the sample bundle repeatedly.
+fn start_calls(hooks: &HookClient) -> ServerCalls {
     let hooks = hooks.clone();
     ServerCalls::start(move || {
         let hooks = hooks.clone();
@@ -130,7 +139,7 @@ fn calls(hooks: &HookClient) -> ServerCalls {
     })
 }
 
-/// Whether a pod is ready, and stays.
+/// Reports whether a pod is ready and not terminating.
 fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
     let mut conditions = conditions.into_iter().flatten();
@@ -141,14 +150,14 @@ fn is_ready(pod: &Value) -> bool {
 // === impl Extension ===
 
 impl Extension {
-    /// Installs the sample bundle, from the operator's folder, and waits until its handler is registered.
+    /// Installs the sample bundle from the operator's folder, and waits until its handler is registered.
     async fn install(cluster: &TestCluster) -> anyhow::Result<Self> {
         let client = &cluster.client;
         discovery::define(cluster).await?;
         let object = steps::bundle_deployment("extension", NAMESPACE, "runtime-extension");
         succeed(client, "POST", steps::BUNDLE_DEPLOYMENTS, Some(&object)).await?;
         ready(client, "extension", PATIENCE).await?;
-        discovery::discovered(cluster, "sample-extension", None, 1).await?;
+        discovery::wait_for_discovery(cluster, "sample-extension", None, 1).await?;
 
         let registry = Arc::new(Registry::new());
         let following = tokio::spawn(follow_extension_configs(client.clone(), registry.clone()));
@@ -173,11 +182,11 @@ impl Extension {
         })
     }
 
-    /// Removes the bundle, and waits until its handler is registered no more.
+    /// Removes the bundle, and waits until its handler is not registered.
     async fn remove(self, cluster: &TestCluster) -> anyhow::Result<()> {
         let path = format!("{}/extension", steps::BUNDLE_DEPLOYMENTS);
         succeed(&cluster.client, "DELETE", &path, None).await?;
-        until("the handler is registered no more", PATIENCE, async || {
+        until("no handler is registered", PATIENCE, async || {
             let handlers = self.registry.handlers()?;
             Ok(check(handlers.is_empty(), || {
                 format!("{:?}", self.registry.states())

@@ -1,4 +1,4 @@
-//! What the schemas and rules of Windlass's own kinds refuse.
+//! Validation of Windlass's own kinds by schemas and rules.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,16 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// A change of a good object, as a JSON merge patch, and a part of what is said to it.
+/// A change of a valid object as a JSON merge patch, and a part of the expected error.
 type Case = (Value, &'static str);
 
-/// Sends each changed object, which must be refused with its words.
-async fn refused(cluster: &TestCluster, path: &str, good: &Value, cases: &[Case]) -> anyhow::Result<()> {
+/// Sends each changed object, which must be refused with the expected error.
+async fn check_refusals(
+    cluster: &TestCluster,
+    path: &str,
+    good: &Value,
+    cases: &[Case],
+) -> anyhow::Result<()> {
     let mut wrong = Vec::new();
     for (change, words) in cases {
         let mut object = good.clone();
@@ -26,18 +31,16 @@ async fn refused(cluster: &TestCluster, path: &str, good: &Value, cases: &[Case]
         )
         .await?;
         if answer.code != 422 || !answer.message().contains(words) {
-            wrong.push(format!("{change} should be refused with {words:?}: {answer}"));
+            wrong.push(format!("{change} must be refused with {words:?}: {answer}"));
         }
     }
     anyhow::ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // What is changed must have been good.
+    // The unchanged object must be valid.
     succeed(&cluster.client, "POST", &format!("{path}?dryRun=All"), Some(good)).await?;
     Ok(())
 }
 
-pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn invalid_bundle_deployments_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
     let good = steps::bundle_deployment("sample", "sample-system", "sample.v1");
     let long = "a".repeat(64);
     let cases: &[Case] = &[
@@ -117,22 +120,20 @@ pub(super) async fn bundle_deployments_that_make_no_sense_are_refused(
             "duration must be at least 10m45s",
         ),
     ];
-    refused(cluster, BUNDLE_DEPLOYMENTS, &good, cases).await?;
+    check_refusals(cluster, BUNDLE_DEPLOYMENTS, &good, cases).await?;
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&good)).await?;
     let moved = json!({"spec": {"namespace": "elsewhere"}});
     let path = sample::BUNDLE_DEPLOYMENT;
     let answer = request::send(&cluster.client, "PATCH", path, Some(&moved)).await?;
     anyhow::ensure!(
         answer.code == 422 && answer.message().contains("namespace is immutable"),
-        "an operator was moved: {answer}"
+        "the namespace was changed: {answer}"
     );
     Ok(())
 }
 
-pub(super) async fn serving_certificates_that_make_no_sense_are_refused(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
-    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+pub(super) async fn invalid_serving_certificates_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
+    traffic::create_namespace(cluster, traffic::NAMESPACE).await?;
     let path = serving_certificates(traffic::NAMESPACE);
     let good = json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "one"},
@@ -174,13 +175,13 @@ pub(super) async fn serving_certificates_that_make_no_sense_are_refused(
         ),
         (json!({"spec": {"dnsNames": [""]}}), "spec.dnsNames[0]"),
     ];
-    refused(cluster, &path, &good, cases).await?;
+    check_refusals(cluster, &path, &good, cases).await?;
     succeed(&cluster.client, "POST", &path, Some(&good)).await?;
     let renamed = json!({"spec": {"secretName": "other"}});
     let answer = request::send(&cluster.client, "PATCH", &format!("{path}/one"), Some(&renamed)).await?;
     anyhow::ensure!(
         answer.code == 422 && answer.message().contains("secretName is immutable"),
-        "a Secret was renamed: {answer}"
+        "the name of the Secret was changed: {answer}"
     );
     Ok(())
 }

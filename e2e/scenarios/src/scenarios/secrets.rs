@@ -1,4 +1,4 @@
-//! Secrets that are deleted, damaged or left to expire under the operator.
+//! Secrets that are deleted, damaged or expired.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -16,21 +16,21 @@ use crate::{
 };
 
 pub(super) async fn a_deleted_serving_secret_is_issued_again(cluster: &TestCluster) -> anyhow::Result<()> {
-    deleted_under_load(cluster, &serving_secret()).await
+    delete_under_load(cluster, &serving_secret()).await
 }
 
-pub(super) async fn a_deleted_ca_secret_is_made_again(cluster: &TestCluster) -> anyhow::Result<()> {
-    deleted_under_load(cluster, &authority_secret()).await
+pub(super) async fn a_deleted_ca_secret_is_created_again(cluster: &TestCluster) -> anyhow::Result<()> {
+    delete_under_load(cluster, &authority_secret()).await
 }
 
-async fn deleted_under_load(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
+async fn delete_under_load(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let before = get(&cluster.client, path).await?.context("no such Secret")?["metadata"]["uid"].clone();
     succeed(&cluster.client, "DELETE", path, None).await?;
-    until(&format!("{path} is there again"), PATIENCE, async || {
+    until(&format!("{path} is recreated"), PATIENCE, async || {
         Ok(match get(&cluster.client, path).await? {
             Some(secret) if secret["metadata"]["uid"] != before => Ok(()),
             _ => Err("gone".to_owned()),
@@ -43,24 +43,24 @@ async fn deleted_under_load(cluster: &TestCluster, path: &str) -> anyhow::Result
     Ok(())
 }
 
-pub(super) async fn a_key_that_is_not_the_certificates_is_replaced(
+pub(super) async fn a_key_that_does_not_match_its_certificate_is_replaced(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let key = rcgen::KeyPair::generate()?.serialize_pem();
-    damaged_under_load(cluster, &serving_secret(), "tls.key", key.as_bytes()).await
+    damage_under_load(cluster, &serving_secret(), "tls.key", key.as_bytes()).await
 }
 
-pub(super) async fn a_garbage_trust_bundle_is_put_right_and_reaches_no_target(
+pub(super) async fn an_invalid_trust_bundle_is_repaired_and_never_injected(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    damaged_under_load(cluster, &serving_secret(), "ca.crt", b"garbage").await
+    damage_under_load(cluster, &serving_secret(), "ca.crt", b"garbage").await
 }
 
 pub(super) async fn a_damaged_ca_secret_is_replaced(cluster: &TestCluster) -> anyhow::Result<()> {
-    damaged_under_load(cluster, &authority_secret(), "state.json", b"{").await
+    damage_under_load(cluster, &authority_secret(), "state.json", b"{").await
 }
 
-/// All that was issued ended while the operator was away: it begins anew, and publishes nothing that has ended.
+/// All certificates expired while the operator was down: it creates a CA, and injects no expired certificate.
 pub(super) async fn an_expired_ca_at_start_is_replaced(cluster: &TestCluster) -> anyhow::Result<()> {
     let operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
@@ -74,25 +74,28 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(cluster: &TestCluster) ->
         succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
     }
     let _operator = cluster.operator.start()?;
-    let is_replaced = "a certificate is issued that has not ended, and none that has ended is injected";
+    let is_replaced = "a valid certificate is issued, and no expired one is injected";
     until(is_replaced, PATIENCE, async || {
-        for bundle in injected(cluster).await? {
+        for bundle in injected_bundles(cluster).await? {
             let ended = bundle
                 .iter()
                 .find(|authority| authority.not_after() < Timestamp::now());
-            anyhow::ensure!(ended.is_none(), "{ended:?} was injected");
+            anyhow::ensure!(ended.is_none(), "the expired {ended:?} was injected");
         }
         let secret = get(&cluster.client, &serving_secret())
             .await?
             .context("no serving Secret")?;
-        let credentials = Credentials::from_pem(&data(&secret, "tls.crt")?, &data(&secret, "tls.key")?)?;
+        let credentials = Credentials::from_pem(
+            &secret_value(&secret, "tls.crt")?,
+            &secret_value(&secret, "tls.key")?,
+        )?;
         let end = credentials.leaf().not_after();
         Ok(check(end > Timestamp::now(), || format!("ended {end}")))
     })
     .await?;
-    // Until then the status is that of before.
+    // Until then, the status is the previous one.
     let path = sample::SERVING_CERTIFICATE;
-    until("the CA that signs is another", PATIENCE, async || {
+    until("another CA is current", PATIENCE, async || {
         let status = get(&cluster.client, path).await?.unwrap_or_default()["status"].take();
         Ok(
             if status["ca"]["current"]["generation"].as_i64() > Some(expired::GENERATION) {
@@ -111,9 +114,9 @@ pub(super) async fn an_expired_ca_at_start_is_replaced(cluster: &TestCluster) ->
     Ok(())
 }
 
-/// Damages one value of a Secret: what is in the Secret comes to make sense again, nothing else is ever injected, and no
-/// call fails.
-async fn damaged_under_load(
+/// Damages one value of a Secret. The Secret is repaired, no invalid trust bundle is injected, and no call
+/// fails.
+async fn damage_under_load(
     cluster: &TestCluster,
     path: &str,
     key: &str,
@@ -126,8 +129,8 @@ async fn damaged_under_load(
     let garbage = STANDARD.encode(garbage);
     let patch = json!({"data": {key: garbage}});
     succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
-    until(&format!("{key} of {path} is another"), PATIENCE, async || {
-        for bundle in injected(cluster).await? {
+    until(&format!("{key} of {path} is replaced"), PATIENCE, async || {
+        for bundle in injected_bundles(cluster).await? {
             anyhow::ensure!(
                 !bundle.is_empty(),
                 "an empty or garbage trust bundle was injected"
@@ -144,21 +147,24 @@ async fn damaged_under_load(
     let secret = get(&cluster.client, &serving_secret())
         .await?
         .context("no serving Secret")?;
-    let credentials = Credentials::from_pem(&data(&secret, "tls.crt")?, &data(&secret, "tls.key")?)?;
-    let trust = pem::parse(&data(&secret, "ca.crt")?)?;
+    let credentials = Credentials::from_pem(
+        &secret_value(&secret, "tls.crt")?,
+        &secret_value(&secret, "tls.key")?,
+    )?;
+    let trust = pem::parse(&secret_value(&secret, "ca.crt")?)?;
     anyhow::ensure!(
         trust
             .iter()
             .any(|authority| credentials.leaf().is_signed_by(authority)),
-        "the serving certificate is not of the trust bundle beside it"
+        "the serving certificate is not signed by the trust bundle in the same Secret"
     );
     load.at_least(100).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-/// The certificates that each target of the sample carries.
-async fn injected(cluster: &TestCluster) -> anyhow::Result<Vec<Vec<Certificate>>> {
+/// Reads the trust bundles of the sample's targets.
+async fn injected_bundles(cluster: &TestCluster) -> anyhow::Result<Vec<Vec<Certificate>>> {
     let crd = sample::crd(cluster).await?;
     let mut bundles = vec![text(&crd, "/spec/conversion/webhook/clientConfig/caBundle").to_owned()];
     for collection in [VALIDATING, MUTATING] {
@@ -170,7 +176,7 @@ async fn injected(cluster: &TestCluster) -> anyhow::Result<Vec<Vec<Certificate>>
     bundles.into_iter().map(parse).collect()
 }
 
-fn data(secret: &Value, key: &str) -> anyhow::Result<Vec<u8>> {
+fn secret_value(secret: &Value, key: &str) -> anyhow::Result<Vec<u8>> {
     Ok(STANDARD.decode(text(&secret["data"], &format!("/{key}")))?)
 }
 
@@ -178,7 +184,7 @@ fn serving_secret() -> String {
     format!("/api/v1/namespaces/sample-system/secrets/{CERTIFICATE}-cert")
 }
 
-/// Named after the ServingCertificate and its namespace.
+/// Returns the path of the CA Secret, which is named after the ServingCertificate and its namespace.
 fn authority_secret() -> String {
     let namespace = operator::NAMESPACE;
     format!("/api/v1/namespaces/{namespace}/secrets/sample-system.{CERTIFICATE}")

@@ -1,4 +1,4 @@
-//! Operators that arm their conversion webhooks themselves.
+//! Operators that configure their conversion webhooks themselves.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const CRD: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trink
 const SERVICES: &str = "/api/v1/namespaces/own-system/services";
 
 async fn conversion_path(cluster: &TestCluster) -> anyhow::Result<Value> {
-    let crd = get(&cluster.client, CRD).await?.context("no such definition")?;
+    let crd = get(&cluster.client, CRD).await?.context("no CRD")?;
     let conversion = &crd["spec"]["conversion"];
     anyhow::ensure!(
         conversion["strategy"] == "Webhook",
@@ -23,7 +23,7 @@ async fn conversion_path(cluster: &TestCluster) -> anyhow::Result<Value> {
     Ok(conversion["webhook"]["clientConfig"]["service"]["path"].clone())
 }
 
-pub(super) async fn a_conversion_of_the_operators_own_is_left_alone(
+pub(super) async fn a_conversion_that_the_operator_manages_itself_is_not_changed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -44,13 +44,13 @@ pub(super) async fn a_conversion_of_the_operators_own_is_left_alone(
     ready(&cluster.client, "own", PATIENCE).await?;
     anyhow::ensure!(
         conversion_path(cluster).await? == "/written",
-        "it was not born as written"
+        "the CRD was not created with its own conversion"
     );
 
     let theirs =
         json!({"spec": {"conversion": {"webhook": {"clientConfig": {"service": {"path": "/changed"}}}}}});
     succeed(&cluster.client, "PATCH", CRD, Some(&theirs)).await?;
-    // Whatever brings the Service back has seen the change.
+    // The reconciliation that recreates the Service has observed the change.
     let services = list(&cluster.client, SERVICES).await?;
     let name = services
         .first()
@@ -58,25 +58,25 @@ pub(super) async fn a_conversion_of_the_operators_own_is_left_alone(
         .context("the install has no Service")?;
     let service = format!("{SERVICES}/{name}");
     delete(&cluster.client, &service).await?;
-    until("the Service is back", PATIENCE, async || {
-        let there = get(&cluster.client, &service).await?;
-        Ok(check(there.is_some(), || "it is gone".to_owned()))
+    until("the Service is recreated", PATIENCE, async || {
+        let live = get(&cluster.client, &service).await?;
+        Ok(check(live.is_some(), || "it does not exist".to_owned()))
     })
     .await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     anyhow::ensure!(
         conversion_path(cluster).await? == "/changed",
-        "somebody has put it back"
+        "the conversion was overwritten"
     );
     delete(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/own")).await?;
-    until("the BundleDeployment is gone", PATIENCE, async || {
-        let there = get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/own")).await?;
-        Ok(check(there.is_none(), || "it is there".to_owned()))
+    until("the BundleDeployment is deleted", PATIENCE, async || {
+        let live = get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/own")).await?;
+        Ok(check(live.is_none(), || "it still exists".to_owned()))
     })
     .await?;
     anyhow::ensure!(
         conversion_path(cluster).await? == "/changed",
-        "the removal has taken it away"
+        "the removal changed the conversion"
     );
     Ok(())
 }

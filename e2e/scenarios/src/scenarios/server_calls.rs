@@ -1,4 +1,4 @@
-//! Calls of a server, as often as a large cluster makes them.
+//! Calls of a server at the rate of a large cluster.
 
 use std::{
     sync::{
@@ -13,24 +13,24 @@ use tokio::{task::JoinSet, time::Instant};
 
 use crate::steps::{PATIENCE, check, until};
 
-/// Calls that go on until they are ended.
+/// Calls that continue until they are stopped.
 pub(super) struct ServerCalls {
     made: Arc<AtomicU64>,
     failures: Arc<Mutex<Vec<String>>>,
     callers: JoinSet<()>,
 }
 
-/// How many callers there are: one that waits keeps no other.
+/// The number of concurrent callers: a slow call does not delay the others.
 const CALLERS: u32 = 4;
 
-/// The longest that each of them waits from one call to the next, at random: together they call 50 times a second, and a connection is
-/// used again after any time.
+/// The maximum random delay between two calls of a caller. Together they send 50 calls per second, and reuse
+/// connections after varying idle times.
 const LONGEST_WAIT: Duration = Duration::from_millis(160);
 
 // === impl ServerCalls ===
 
 impl ServerCalls {
-    /// Starts them; each is made by `call`, which says why one failed.
+    /// Starts the callers; `call` returns the cause of a failure.
     pub(super) fn start<F>(call: impl Fn() -> F + Clone + Send + 'static) -> Self
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
@@ -38,7 +38,7 @@ impl ServerCalls {
         let (made, failures) = (Arc::<AtomicU64>::default(), Arc::<Mutex<Vec<String>>>::default());
         let mut callers = JoinSet::new();
         for _ in 0..CALLERS {
-            callers.spawn(call_on(call.clone(), made.clone(), failures.clone()));
+            callers.spawn(call_repeatedly(call.clone(), made.clone(), failures.clone()));
         }
         Self {
             made,
@@ -47,7 +47,7 @@ impl ServerCalls {
         }
     }
 
-    /// Waits for so many more.
+    /// Waits for this number of further calls.
     pub(super) async fn at_least(&self, more: u64) -> anyhow::Result<()> {
         let wanted = self.made.load(Ordering::Relaxed) + more;
         until("the server is called", PATIENCE, async || {
@@ -57,7 +57,7 @@ impl ServerCalls {
         .await
     }
 
-    /// Ends them, and says how many there were. Fails if one of them has.
+    /// Stops the callers, and returns the number of calls. Fails if one of them failed.
     pub(super) async fn end(mut self) -> anyhow::Result<u64> {
         self.callers.shutdown().await;
         let made = self.made.load(Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl ServerCalls {
     }
 }
 
-async fn call_on<F>(call: impl Fn() -> F, made: Arc<AtomicU64>, failures: Arc<Mutex<Vec<String>>>)
+async fn call_repeatedly<F>(call: impl Fn() -> F, made: Arc<AtomicU64>, failures: Arc<Mutex<Vec<String>>>)
 where
     F: Future<Output = Result<(), String>>,
 {

@@ -1,5 +1,5 @@
-//! Services that are missing, renamed, without endpoints, or with endpoints that do not serve: it is said in words, and
-//! heals.
+//! Services that are missing or renamed, have no endpoints, or have endpoints that do not serve: the
+//! conditions report it, and it recovers.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -18,15 +18,14 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The namespace of what no bundle brings.
 const NAMESPACE: &str = "platform";
 
-/// Addresses where nobody is (RFC 5737).
+/// Addresses without a host (RFC 5737).
 const NOWHERE: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
 pub(super) async fn a_certificate_follows_its_service(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    traffic::namespace(cluster, NAMESPACE).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
     let certificates = serving_certificates(NAMESPACE);
     let certificate = json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "ServingCertificate", "metadata": {"name": "hook"},
@@ -34,18 +33,25 @@ pub(super) async fn a_certificate_follows_its_service(cluster: &TestCluster) -> 
     });
     succeed(&cluster.client, "POST", &certificates, Some(&certificate)).await?;
     let path = format!("{certificates}/hook");
-    // It is issued all the same: pods that mount the Secret wait for it.
-    served_as(cluster, "hook").await?;
-    let is_not_ready = async |reason, name: &str| says(cluster, &path, "Ready", "False", reason, name).await;
+    // The certificate is issued without the Service: pods that mount the Secret wait for it.
+    wait_for_certificate(cluster, "hook").await?;
+    let is_not_ready =
+        async |reason, name: &str| wait_for_condition(cluster, &path, "Ready", "False", reason, name).await;
     is_not_ready(Reason::NoService, "Service hook").await?;
 
     let services = format!("/api/v1/namespaces/{NAMESPACE}/services");
     succeed(&cluster.client, "POST", &services, Some(&service("hook"))).await?;
     is_not_ready(Reason::NoReadyEndpoints, "Service hook").await?;
 
-    let slices = slices(NAMESPACE);
-    succeed(&cluster.client, "POST", &slices, Some(&slice("hook", "https"))).await?;
-    says(
+    let slices = slice_collection(NAMESPACE);
+    succeed(
+        &cluster.client,
+        "POST",
+        &slices,
+        Some(&unreachable_slice("hook", "https")),
+    )
+    .await?;
+    wait_for_condition(
         cluster,
         &path,
         "Served",
@@ -62,24 +68,24 @@ pub(super) async fn a_certificate_follows_its_service(cluster: &TestCluster) -> 
     is_not_ready(Reason::NoService, "spec.serviceName").await?;
     let patch = json!({"spec": {"serviceName": "renamed"}});
     succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
-    served_as(cluster, "renamed").await?;
+    wait_for_certificate(cluster, "renamed").await?;
     is_not_ready(Reason::NoReadyEndpoints, "Service renamed").await
 }
 
-/// Half of the endpoints of a Service do not answer: they are named, what the others serve goes on, and targets are
-/// repaired although dialling them takes its time.
+/// Half of the endpoints of a Service do not answer. They are named, the other endpoints serve, and timeouts
+/// do not stop repairs of targets.
 pub(super) async fn endpoints_that_do_not_serve_are_named(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    let slices = slices("sample-system");
+    let slices = slice_collection("sample-system");
     let service = get(&cluster.client, sample::SERVICE)
         .await?
         .context("no Service")?;
-    let nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
+    let nowhere = unreachable_slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
     succeed(&cluster.client, "POST", &slices, Some(&nowhere)).await?;
     let path = sample::SERVING_CERTIFICATE;
-    says(cluster, path, "Ready", "True", Reason::Unobservable, "").await?;
-    says(
+    wait_for_condition(cluster, path, "Ready", "True", Reason::Unobservable, "").await?;
+    wait_for_condition(
         cluster,
         path,
         "Served",
@@ -98,16 +104,18 @@ pub(super) async fn endpoints_that_do_not_serve_are_named(cluster: &TestCluster)
     );
     delete(&cluster.client, &format!("{slices}/nowhere")).await?;
     sample::settled(cluster).await?;
-    says(cluster, path, "Ready", "True", Reason::Current, "").await?;
+    wait_for_condition(cluster, path, "Ready", "True", Reason::Current, "").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-/// An endpoint that nobody can connect to may serve what a previous CA signed: that stays trusted, and further rotations go
-/// on all the same.
-pub(super) async fn what_cannot_be_seen_keeps_its_ca_trusted(cluster: &TestCluster) -> anyhow::Result<()> {
+/// An endpoint that cannot be connected to may serve a certificate of a previous CA. That CA stays trusted,
+/// and further rotations still finish.
+pub(super) async fn an_unreachable_endpoint_keeps_its_ca_trusted(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     sample::settled(cluster).await?;
@@ -121,17 +129,17 @@ pub(super) async fn what_cannot_be_seen_keeps_its_ca_trusted(cluster: &TestClust
     let service = get(&cluster.client, sample::SERVICE)
         .await?
         .context("no Service")?;
-    let mut nowhere = slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
+    let mut nowhere = unreachable_slice(CERTIFICATE, text(&service, "/spec/ports/0/name"));
     for endpoint in nowhere["endpoints"].as_array_mut().into_iter().flatten() {
-        // No call goes there.
+        // Endpoints that are not ready get no calls.
         endpoint["conditions"]["ready"] = json!(false);
     }
-    let slices = slices("sample-system");
+    let slices = slice_collection("sample-system");
     succeed(&cluster.client, "POST", &slices, Some(&nowhere)).await?;
     for held in 1..=2 {
         let (client, path) = (&cluster.client, sample::SERVING_CERTIFICATE);
         let request = steps::request_rotation(client, "sample-system", CERTIFICATE, "ca").await?;
-        until("the CA has rotated", PATIENCE, async || {
+        until("the CA rotation is finished", PATIENCE, async || {
             let certificate = get(client, path).await?.unwrap_or_default();
             let is_done = certificate["status"]["rotated"] == *request;
             Ok(check(is_done, || certificate["status"].to_string()))
@@ -154,9 +162,9 @@ pub(super) async fn what_cannot_be_seen_keeps_its_ca_trusted(cluster: &TestClust
     Ok(())
 }
 
-/// Kubernetes stops looking after the endpoints of a Service just when its pods are replaced: it is made to look again, and
-/// the upgrade ends.
-pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(
+/// Kubernetes stops updating the endpoints of a Service while its pods are replaced. Windlass triggers an
+/// update, so the upgrade finishes.
+pub(super) async fn endpoints_that_kubernetes_does_not_update_are_refreshed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -173,7 +181,7 @@ pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(
         .context("no Service")?;
     anyhow::ensure!(
         service["metadata"]["annotations"][names::ENDPOINTS_REFRESHED].is_string(),
-        "nothing was forgotten: {}",
+        "the endpoints were not refreshed: {}",
         service["metadata"]
     );
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
@@ -182,11 +190,11 @@ pub(super) async fn endpoints_that_kubernetes_forgets_are_refreshed(
     Ok(())
 }
 
-fn slices(namespace: &str) -> String {
+fn slice_collection(namespace: &str) -> String {
     format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices")
 }
 
-/// A Service whose endpoints somebody else writes.
+/// Returns a Service without a selector: its endpoints are created manually.
 fn service(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
@@ -194,8 +202,8 @@ fn service(name: &str) -> Value {
     })
 }
 
-/// Endpoints of a Service where nobody is, said to be ready.
-fn slice(service: &str, port: &str) -> Value {
+/// Returns ready endpoints of a Service at addresses without a host.
+fn unreachable_slice(service: &str, port: &str) -> Value {
     let endpoints = NOWHERE.map(|address| json!({"addresses": [address], "conditions": {"ready": true}}));
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
@@ -207,8 +215,8 @@ fn slice(service: &str, port: &str) -> Value {
     })
 }
 
-/// Waits until a condition has a status and a reason, and its message speaks of `name`.
-async fn says(
+/// Waits for a condition with a status and a reason, whose message contains `name`.
+async fn wait_for_condition(
     cluster: &TestCluster,
     path: &str,
     condition_type: &str,
@@ -216,36 +224,40 @@ async fn says(
     reason: Reason,
     name: &str,
 ) -> anyhow::Result<()> {
-    let what = format!("{path} says {condition_type}={status} {reason} about {name:?}");
+    let what = format!("{path} has {condition_type}={status} {reason} with {name:?} in its message");
     until(&what, PATIENCE, async || {
         let object = get(&cluster.client, path).await?.unwrap_or_default();
         let conditions = object["status"]["conditions"].as_array();
-        let is_said = conditions.into_iter().flatten().any(|condition| {
+        let is_reported = conditions.into_iter().flatten().any(|condition| {
             condition["type"] == condition_type
                 && condition["status"] == status
                 && condition["reason"] == reason.to_string()
                 && text(condition, "/message").contains(name)
         });
-        Ok(check(is_said, || crate::steps::conditions(&object)))
+        Ok(check(is_reported, || crate::steps::conditions(&object)))
     })
     .await
 }
 
-/// Waits until the Secret holds a certificate for that Service. At no time does it hold garbage.
-async fn served_as(cluster: &TestCluster, service: &str) -> anyhow::Result<()> {
+/// Waits until the Secret contains a certificate for the Service. It must never be invalid.
+async fn wait_for_certificate(cluster: &TestCluster, service: &str) -> anyhow::Result<()> {
     let names = DnsNames::for_service(service, NAMESPACE, &[])?;
     let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/hook-cert");
-    until(&format!("a certificate is for {service}"), PATIENCE, async || {
-        let Some(secret) = get(&cluster.client, &path).await? else {
-            return Ok(Err("no Secret".to_owned()));
-        };
-        let data = |key: &str| STANDARD.decode(text(&secret["data"], &format!("/{key}")));
-        let credentials = Credentials::from_pem(&data("tls.crt")?, &data("tls.key")?)?;
-        anyhow::ensure!(!pem::parse(&data("ca.crt")?)?.is_empty(), "no trust bundle");
-        let leaf = credentials.leaf();
-        Ok(check(leaf.is_for(&names), || {
-            format!("it is for {:?}", leaf.dns_names())
-        }))
-    })
+    until(
+        &format!("the certificate is for {service}"),
+        PATIENCE,
+        async || {
+            let Some(secret) = get(&cluster.client, &path).await? else {
+                return Ok(Err("no Secret".to_owned()));
+            };
+            let data = |key: &str| STANDARD.decode(text(&secret["data"], &format!("/{key}")));
+            let credentials = Credentials::from_pem(&data("tls.crt")?, &data("tls.key")?)?;
+            anyhow::ensure!(!pem::parse(&data("ca.crt")?)?.is_empty(), "no trust bundle");
+            let leaf = credentials.leaf();
+            Ok(check(leaf.is_for(&names), || {
+                format!("it is for {:?}", leaf.dns_names())
+            }))
+        },
+    )
     .await
 }

@@ -1,4 +1,5 @@
-//! The cluster address of a Service, with what kube-proxy does behind it: an operator that is a process of this machine calls it there.
+//! A local replacement for the cluster IP of a Service and kube-proxy, for an operator that is a local
+//! process.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -17,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::service_endpoints::endpoints;
 
-/// An address that leads to the endpoints of one Service, by turns.
+/// An address that forwards connections to the endpoints of one Service in turn.
 pub(super) struct ServiceAddress {
     address: SocketAddr,
     route: Arc<Mutex<Route>>,
     server: JoinHandle<()>,
 }
 
-/// How connections fare now; those that there are end with it.
+/// How connections are forwarded; existing ones are closed when it changes.
 #[derive(Clone)]
 struct Route {
     reach: Reachability,
@@ -34,22 +35,22 @@ struct Route {
 /// How a Service is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reachability {
-    /// As soon as it is called.
+    /// Connections are forwarded immediately.
     Open,
-    /// Each connection after this time.
+    /// Each connection is forwarded after this delay.
     Slow(Duration),
-    /// Not at all.
+    /// Connections are closed.
     Closed,
 }
 
-/// What may be the cluster address of a Service: one of a real API server, whose network is local to this machine, or else one that is
-/// local anyway.
+/// Possible cluster IPs of the Service: in the range of a real API server whose network is local, or else a
+/// loopback address.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 96, 77, 1), Ipv4Addr::new(127, 96, 77, 1)];
 
 // === impl ServiceAddress ===
 
 impl ServiceAddress {
-    /// An address for the Service `name` of a namespace.
+    /// Opens an address for the Service `name` of a namespace.
     pub(super) async fn open(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Self> {
         let listener = match TcpListener::bind((ADDRESSES[0], 0)).await {
             Ok(listener) => listener,
@@ -69,12 +70,12 @@ impl ServiceAddress {
         })
     }
 
-    /// What the Service must have as its `clusterIP`, and the port at which it is called.
+    /// Returns the `clusterIP` and the port of the Service.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Connections fare so from now on.
+    /// Changes how connections are forwarded.
     pub(super) fn set(&self, reach: Reachability) {
         let route = Route {
             reach,
@@ -102,17 +103,18 @@ async fn accept(listener: TcpListener, client: Client, host: String, route: Arc<
         };
         let (route, client, host) = (route.lock().clone(), client.clone(), host.clone());
         tokio::spawn(async move {
-            let led = route
-                .end
-                .run_until_cancelled(lead(caller, route.reach, &client, &host, port, turn));
-            if let Some(Err(error)) = led.await {
+            let forwarded =
+                route
+                    .end
+                    .run_until_cancelled(forward(caller, route.reach, &client, &host, port, turn));
+            if let Some(Err(error)) = forwarded.await {
                 tracing::debug!(%error, "A connection to a Service failed");
             }
         });
     }
 }
 
-async fn lead(
+async fn forward(
     mut caller: TcpStream,
     reach: Reachability,
     client: &Client,

@@ -1,4 +1,5 @@
-//! What kube-proxy does for who calls a Service: a test runs outside of the cluster's network, where no name leads to one.
+//! A local replacement for kube-proxy: tests run outside of the cluster's network, where names of Services do
+//! not resolve.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -20,21 +21,21 @@ use webhook_transport::client::Resolve;
 
 use crate::steps::get;
 
-/// The ready endpoints of Services, by turns: one for each connection, and as they were a moment ago.
+/// Resolves names of Services to one ready endpoint per connection, in turn, with the delay of a node.
 pub(super) struct ServiceEndpoints {
     client: Client,
     seen: Arc<Mutex<HashMap<(String, u16), Seen>>>,
     turn: AtomicUsize,
 }
 
-/// The endpoints of a Service, and since when they are known.
+/// The endpoints of a Service, and when they were read.
 struct Seen {
     at: Instant,
     addresses: Vec<SocketAddr>,
 }
 
-/// How late a node hears of what has become of endpoints.
-const LATE: Duration = Duration::from_millis(300);
+/// How late a node observes a change of endpoints.
+const DELAY: Duration = Duration::from_millis(300);
 
 // === impl ServiceEndpoints ===
 
@@ -47,7 +48,7 @@ impl ServiceEndpoints {
         }
     }
 
-    /// How many connections there were.
+    /// Returns the number of connections.
     pub(super) fn connections(&self) -> usize {
         self.turn.load(Ordering::Relaxed)
     }
@@ -60,7 +61,7 @@ impl Resolve for ServiceEndpoints {
         async move {
             let service = (host, port);
             let mut seen = seen.lock().await;
-            let known = seen.get(&service).filter(|known| known.at.elapsed() < LATE);
+            let known = seen.get(&service).filter(|known| known.at.elapsed() < DELAY);
             let addresses = match known {
                 Some(known) => known.addresses.clone(),
                 None => {
@@ -78,18 +79,21 @@ impl Resolve for ServiceEndpoints {
     }
 }
 
-/// The ready endpoints of the Service that has this name.
+/// Reads the ready endpoints of the Service with this host name.
 pub(super) async fn endpoints(client: &Client, host: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
     let mut labels = host.split('.');
-    let (name, namespace) = labels.next().zip(labels.next()).context("it is not a Service")?;
+    let (name, namespace) = labels
+        .next()
+        .zip(labels.next())
+        .context("the host is not a Service")?;
     let service = get(client, &format!("/api/v1/namespaces/{namespace}/services/{name}"))
         .await?
-        .context("there is no Service")?;
+        .context("the Service does not exist")?;
     let ports = service["spec"]["ports"].as_array().context("no ports")?;
     let called = ports
         .iter()
         .find(|known| known["port"] == port)
-        .context("no such port")?;
+        .context("the Service lacks the port")?;
     let slices = format!(
         "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D{name}"
     );

@@ -1,4 +1,4 @@
-//! Targets that ask other CA injectors, for which Windlass stands in.
+//! Targets with annotations of other CA injectors that Windlass answers.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -25,13 +25,13 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Where everything is that targets ask for.
+/// The namespace of all Services and Secrets that targets refer to.
 const NAMESPACE: &str = "asked";
 
-/// How long it is looked that somebody is left alone.
+/// How long a target must not be written.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// The operator, in the place of each of the others.
+/// Returns the operator that answers the annotations of all other CA injectors.
 fn stand_in(cluster: &TestCluster) -> OperatorProcess {
     let mut operator = cluster.operator.clone();
     let all = CaInjector::ALL.map(CaInjector::name).join(",");
@@ -39,15 +39,15 @@ fn stand_in(cluster: &TestCluster) -> OperatorProcess {
     operator
 }
 
-fn of_namespace(group: &str, resource: &str) -> String {
+fn collection_path(group: &str, resource: &str) -> String {
     format!("{group}/namespaces/{NAMESPACE}/{resource}")
 }
 
-fn secrets() -> String {
-    of_namespace("/api/v1", "secrets")
+fn secret_collection() -> String {
+    collection_path("/api/v1", "secrets")
 }
 
-fn target(name: &str) -> String {
+fn target_path(name: &str) -> String {
     format!("{VALIDATING}/{name}")
 }
 
@@ -57,15 +57,15 @@ async fn create_namespace(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates a Secret with a CA of its own, which it returns.
+/// Creates a Secret with a new CA, and returns the CA.
 async fn create_secret(client: &Client, name: &str, annotations: Value) -> anyhow::Result<String> {
     let ca = foreign::trust_bundle()?;
     let secret = json!({"metadata": {"name": name, "annotations": annotations}, "data": {"ca.crt": ca}});
-    succeed(client, "POST", &secrets(), Some(&secret)).await?;
+    succeed(client, "POST", &secret_collection(), Some(&secret)).await?;
     Ok(ca)
 }
 
-/// Creates webhooks that call these Services, for a resource that there is not.
+/// Creates webhooks that call these Services, for a resource that does not exist.
 async fn create_target(
     client: &Client,
     name: &str,
@@ -92,25 +92,30 @@ async fn create_target(
     Ok(())
 }
 
-fn carried(target: &Value, pointer: &str) -> BTreeSet<String> {
+fn certificates_at(target: &Value, pointer: &str) -> BTreeSet<String> {
     let bundle = target.pointer(pointer).and_then(Value::as_str);
     bundle.map(certificates_of_bundle).unwrap_or_default()
 }
 
 const FIRST: &str = "/webhooks/0/clientConfig/caBundle";
 
-/// Waits until what is at `pointer` of an object has exactly the certificates of these.
-async fn carries(client: &Client, path: &str, pointer: &str, bundles: &[&str]) -> anyhow::Result<()> {
+/// Waits until the value at `pointer` of an object has exactly the certificates of these bundles.
+async fn wait_for_certificates(
+    client: &Client,
+    path: &str,
+    pointer: &str,
+    bundles: &[&str],
+) -> anyhow::Result<()> {
     let expected: BTreeSet<_> = bundles
         .iter()
         .flat_map(|bundle| certificates_of_bundle(bundle))
         .collect();
     until(
-        &format!("{path} carries {} certificates", expected.len()),
+        &format!("{path} has {} certificates", expected.len()),
         PATIENCE,
         async || {
             let target = get(client, path).await?.context("gone")?;
-            Ok(check(carried(&target, pointer) == expected, || {
+            Ok(check(certificates_at(&target, pointer) == expected, || {
                 target.to_string()
             }))
         },
@@ -118,19 +123,23 @@ async fn carries(client: &Client, path: &str, pointer: &str, bundles: &[&str]) -
     .await
 }
 
-/// Waits until an event says something of an object.
-async fn told(client: &Client, name: &str, reason: &str, part: &str) -> anyhow::Result<()> {
-    until(&format!("{name} is told: {part}"), PATIENCE, async || {
-        let events = list(client, "/apis/events.k8s.io/v1/events").await?;
-        let of_it: Vec<_> = events
-            .iter()
-            .filter(|event| event["regarding"]["name"] == name && event["reason"] == reason)
-            .filter_map(|event| event["note"].as_str())
-            .collect();
-        Ok(check(of_it.iter().any(|note| note.contains(part)), || {
-            of_it.join("\n")
-        }))
-    })
+/// Waits for an event about an object.
+async fn wait_for_event(client: &Client, name: &str, reason: &str, part: &str) -> anyhow::Result<()> {
+    until(
+        &format!("an event about {name} contains: {part}"),
+        PATIENCE,
+        async || {
+            let events = list(client, "/apis/events.k8s.io/v1/events").await?;
+            let of_it: Vec<_> = events
+                .iter()
+                .filter(|event| event["regarding"]["name"] == name && event["reason"] == reason)
+                .filter_map(|event| event["note"].as_str())
+                .collect();
+            Ok(check(of_it.iter().any(|note| note.contains(part)), || {
+                of_it.join("\n")
+            }))
+        },
+    )
     .await
 }
 
@@ -140,8 +149,9 @@ async fn annotate(client: &Client, path: &str, annotations: Value) -> anyhow::Re
     Ok(())
 }
 
-/// A Certificate of cert-manager is asked for by its name, and its Secret is believed once cert-manager has marked it.
-pub(super) async fn what_cert_manager_is_asked_for_is_injected(cluster: &TestCluster) -> anyhow::Result<()> {
+/// The annotation names a Certificate of cert-manager. Its Secret is used once it has cert-manager's
+/// annotation.
+pub(super) async fn annotations_of_cert_manager_are_answered(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = stand_in(cluster).start()?;
     create_namespace(client).await?;
@@ -149,49 +159,59 @@ pub(super) async fn what_cert_manager_is_asked_for_is_injected(cluster: &TestClu
     create_target(client, "by-certificate", ask, &["hook"]).await?;
     let definition = foreign::crd(CERT_MANAGER_VERSION, "Certificate", "certificates", true);
     define(client, &definition).await?;
-    told(
+    wait_for_event(
         client,
         "by-certificate",
         "NoTrustBundle",
         "waiting for Certificate",
     )
     .await?;
-    let all = of_namespace("/apis/cert-manager.io/v1", "certificates");
+    let all = collection_path("/apis/cert-manager.io/v1", "certificates");
     let certificate = json!({
         "apiVersion": CERT_MANAGER_VERSION, "kind": "Certificate",
         "metadata": {"name": "hook"}, "spec": {"secretName": "first"},
     });
     succeed(client, "POST", &all, Some(&certificate)).await?;
-    told(client, "by-certificate", "NoTrustBundle", "waiting for Secret").await?;
+    wait_for_event(client, "by-certificate", "NoTrustBundle", "waiting for Secret").await?;
     let first = create_secret(client, "first", json!({})).await?;
-    told(client, "by-certificate", "NoTrustBundle", "with the annotation").await?;
+    wait_for_event(client, "by-certificate", "NoTrustBundle", "with the annotation").await?;
     let of_certificate = json!({CERT_MANAGER_CERTIFICATE_NAME: "hook"});
-    annotate(client, &format!("{}/first", secrets()), of_certificate.clone()).await?;
-    carries(client, &target("by-certificate"), FIRST, &[&first]).await?;
+    annotate(
+        client,
+        &format!("{}/first", secret_collection()),
+        of_certificate.clone(),
+    )
+    .await?;
+    wait_for_certificates(client, &target_path("by-certificate"), FIRST, &[&first]).await?;
 
-    // What it gave before is trusted until servers are seen under what it gives now.
+    // The previous CA stays trusted until servers are observed with a certificate of the new one.
     let second = create_secret(client, "second", of_certificate).await?;
     let moved = json!({"spec": {"secretName": "second"}});
     succeed(client, "PATCH", &format!("{all}/hook"), Some(&moved)).await?;
-    carries(client, &target("by-certificate"), FIRST, &[&first, &second]).await?;
+    wait_for_certificates(client, &target_path("by-certificate"), FIRST, &[&first, &second]).await?;
 
     let ask = json!({CERT_MANAGER_SECRET: format!("{NAMESPACE}/ca")});
     create_target(client, "by-secret", ask, &["hook"]).await?;
     let ca = create_secret(client, "ca", json!({names::ALLOW_DIRECT_INJECTION: "true"})).await?;
-    told(client, "by-secret", "NoTrustBundle", CERT_MANAGER_CONSENT).await?;
+    wait_for_event(client, "by-secret", "NoTrustBundle", CERT_MANAGER_CONSENT).await?;
     annotate(
         client,
-        &format!("{}/ca", secrets()),
+        &format!("{}/ca", secret_collection()),
         json!({CERT_MANAGER_CONSENT: "true"}),
     )
     .await?;
-    carries(client, &target("by-secret"), FIRST, &[&ca]).await?;
-    annotate(client, &target("by-secret"), json!({CERT_MANAGER_SECRET: null})).await?;
-    carries(client, &target("by-secret"), FIRST, &[]).await
+    wait_for_certificates(client, &target_path("by-secret"), FIRST, &[&ca]).await?;
+    annotate(
+        client,
+        &target_path("by-secret"),
+        json!({CERT_MANAGER_SECRET: null}),
+    )
+    .await?;
+    wait_for_certificates(client, &target_path("by-secret"), FIRST, &[]).await
 }
 
-/// Each webhook gets the CA of the Service that it calls, and each Service that asks a certificate.
-pub(super) async fn what_service_ca_is_asked_for_is_issued_and_rotated(
+/// Each webhook gets the CA of the Service that it calls, and each annotated Service gets a certificate.
+pub(super) async fn annotations_of_service_ca_are_answered_and_certificates_rotate(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -205,7 +225,7 @@ pub(super) async fn what_service_ca_is_asked_for_is_issued_and_rotated(
         succeed(
             client,
             "POST",
-            &of_namespace("/api/v1", "services"),
+            &collection_path("/api/v1", "services"),
             Some(&service),
         )
         .await?;
@@ -218,7 +238,7 @@ pub(super) async fn what_service_ca_is_asked_for_is_issued_and_rotated(
     )
     .await?;
     let trust = async |name: &str| {
-        let secret = get(client, &format!("{}/{name}-cert", secrets())).await?;
+        let secret = get(client, &format!("{}/{name}-cert", secret_collection())).await?;
         let trust = secret
             .as_ref()
             .and_then(|secret| secret["data"]["ca.crt"].as_str());
@@ -227,11 +247,12 @@ pub(super) async fn what_service_ca_is_asked_for_is_issued_and_rotated(
     let both_carry = async || {
         for (index, name) in ["one", "two"].into_iter().enumerate() {
             until(
-                &format!("the webhook of {name} has its CA"),
+                &format!("the webhook of {name} has the CA of its Service"),
                 PATIENCE,
                 async || {
-                    let target = get(client, &target("by-service")).await?.context("gone")?;
-                    let carried = carried(&target, &format!("/webhooks/{index}/clientConfig/caBundle"));
+                    let target = get(client, &target_path("by-service")).await?.context("gone")?;
+                    let carried =
+                        certificates_at(&target, &format!("/webhooks/{index}/clientConfig/caBundle"));
                     let trust = certificates_of_bundle(&trust(name).await?);
                     let has_it = !trust.is_empty() && carried == trust;
                     Ok(check(has_it, || target.to_string()))
@@ -244,16 +265,16 @@ pub(super) async fn what_service_ca_is_asked_for_is_issued_and_rotated(
     both_carry().await?;
     let first = trust("one").await?;
     request_rotation(client, NAMESPACE, "one", "ca:compromised").await?;
-    until("another CA is trusted", PATIENCE, async || {
+    until("another CA is in the Secret", PATIENCE, async || {
         let trust = trust("one").await?;
-        Ok(check(trust != first, || "the same as before".to_owned()))
+        Ok(check(trust != first, || "the CA is unchanged".to_owned()))
     })
     .await?;
     both_carry().await
 }
 
-/// Cluster API asks no consent of the Secret.
-pub(super) async fn what_cluster_api_is_asked_for_is_injected(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Cluster API does not require an opt-in annotation of the Secret.
+pub(super) async fn annotations_of_cluster_api_are_answered(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = stand_in(cluster).start()?;
     create_namespace(client).await?;
@@ -266,11 +287,13 @@ pub(super) async fn what_cluster_api_is_asked_for_is_injected(cluster: &TestClus
     });
     succeed(client, "POST", EXTENSION_CONFIGS, Some(&config)).await?;
     let path = format!("{EXTENSION_CONFIGS}/asking");
-    carries(client, &path, "/spec/clientConfig/caBundle", &[&ca]).await
+    wait_for_certificates(client, &path, "/spec/clientConfig/caBundle", &[&ca]).await
 }
 
-/// Who renews its Lease is at work; who elects no leader shows it by what it writes.
-pub(super) async fn an_injector_that_is_at_work_is_left_alone(cluster: &TestCluster) -> anyhow::Result<()> {
+/// An injector that renews its Lease is running. One without leader election is detected by its writes.
+pub(super) async fn targets_of_a_running_injector_are_not_changed(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let client = &cluster.client;
     create_namespace(client).await?;
     let (_, name) = CaInjector::CertManager.leases();
@@ -287,46 +310,48 @@ pub(super) async fn an_injector_that_is_at_work_is_left_alone(cluster: &TestClus
     let ask = json!({CERT_MANAGER_SECRET: format!("{NAMESPACE}/ca")});
     create_target(client, "asking", ask, &["hook"]).await?;
     let _operator = stand_in(cluster).start()?;
-    told(client, "asking", "ManagedElsewhere", "cert-manager is at work").await?;
+    wait_for_event(client, "asking", "ManagedElsewhere", "cert-manager is running").await?;
     tokio::time::sleep(QUIET).await;
-    carries(client, &target("asking"), FIRST, &[]).await?;
+    wait_for_certificates(client, &target_path("asking"), FIRST, &[]).await?;
 
     let path = format!("{leases}/{name}");
     succeed(client, "PATCH", &path, Some(&lease(""))).await?;
-    carries(client, &target("asking"), FIRST, &[&ca]).await?;
+    wait_for_certificates(client, &target_path("asking"), FIRST, &[&ca]).await?;
 
-    // One without a Lease writes what it thinks is right, and again whenever it is changed.
+    // An injector without a Lease writes its CA bundle, and again after every change.
     let theirs = foreign::trust_bundle()?;
     let written = json!([{"op": "replace", "path": FIRST, "value": theirs}]);
     let mut times = 0;
     let begun = tokio::time::Instant::now();
     while begun.elapsed() < 3 * QUIET {
-        let seen = get(client, &target("asking")).await?.context("gone")?;
-        if carried(&seen, FIRST) != certificates_of_bundle(&theirs) {
-            let path = format!("{}?fieldManager=cainjector", target("asking"));
+        let seen = get(client, &target_path("asking")).await?.context("gone")?;
+        if certificates_at(&seen, FIRST) != certificates_of_bundle(&theirs) {
+            let path = format!("{}?fieldManager=cainjector", target_path("asking"));
             let answer = request::send(client, "PATCH", &path, Some(&written)).await?;
             anyhow::ensure!(answer.code == 200, "{answer}");
             times += 1;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    anyhow::ensure!(times == 1, "two writers: {times} turns");
-    carries(client, &target("asking"), FIRST, &[&theirs]).await
+    anyhow::ensure!(
+        times == 1,
+        "Windlass and the injector overwrote each other: {times} writes"
+    );
+    wait_for_certificates(client, &target_path("asking"), FIRST, &[&theirs]).await
 }
 
-/// An issuer may have changed its CA just before Windlass takes over: servers have not all read what is new.
-pub(super) async fn what_an_injector_has_left_behind_is_trusted_further(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+/// The issuer may have changed its CA just before Windlass takes over, and some servers may not have reloaded
+/// yet.
+pub(super) async fn the_ca_of_a_stopped_injector_stays_trusted(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     create_namespace(client).await?;
     let ask = json!({CERT_MANAGER_SECRET: format!("{NAMESPACE}/ca")});
     create_target(client, "asking", ask, &["hook"]).await?;
     let before = foreign::trust_bundle()?;
     let written = json!([{"op": "add", "path": FIRST, "value": before}]);
-    let path = format!("{}?fieldManager=cainjector", target("asking"));
+    let path = format!("{}?fieldManager=cainjector", target_path("asking"));
     succeed(client, "PATCH", &path, Some(&written)).await?;
     let now = create_secret(client, "ca", json!({CERT_MANAGER_CONSENT: "true"})).await?;
     let _operator = stand_in(cluster).start()?;
-    carries(client, &target("asking"), FIRST, &[&before, &now]).await
+    wait_for_certificates(client, &target_path("asking"), FIRST, &[&before, &now]).await
 }

@@ -1,4 +1,4 @@
-//! Targets of each kind, through which nothing is sent.
+//! Targets of each kind that receive no requests.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -7,13 +7,13 @@ use windlass_trust::injection::{CaBundlePlace, TargetKind};
 use super::foreign::{self, version};
 use crate::request::text;
 
-/// A target that others create.
+/// A target that another client creates.
 pub(super) struct ForeignTarget {
     pub(super) kind: &'static TargetKind,
     pub(super) object: Value,
 }
 
-/// Has a kind served that is none of the API server's own.
+/// Creates the CRD of a kind that the API server does not serve itself.
 pub(super) async fn define(client: &Client, kind: &TargetKind) -> anyhow::Result<()> {
     if kind.group.is_empty() || kind.group.ends_with(".k8s.io") {
         return Ok(());
@@ -25,9 +25,9 @@ pub(super) async fn define(client: &Client, kind: &TargetKind) -> anyhow::Result
 // === impl ForeignTarget ===
 
 impl ForeignTarget {
-    /// One with these annotations that calls a Service, by its namespace and name; from each of these entries, where the kind has
-    /// a list of them.
-    pub(super) fn of(
+    /// Returns a target with these annotations that calls the Service with this namespace and name, once for
+    /// each entry if the kind has a list.
+    pub(super) fn new(
         kind: &'static TargetKind,
         annotations: &Value,
         (namespace, service): (&str, &str),
@@ -42,15 +42,19 @@ impl ForeignTarget {
             Some(list) => {
                 let entries = entries.iter().map(|name| json!({ "name": name }));
                 object[&list[1..]] = entries.collect();
-                entries_of(&object, list)
+                count_entries(&object, list)
             }
             None => 1,
         };
         for entry in 0..count {
             let called = json!({"namespace": namespace, "name": service, "path": "/hook", "port": 443});
-            put(&mut object, &format!("{}/service", holder(place, entry)), called);
+            set_value(
+                &mut object,
+                &format!("{}/service", holder_pointer(place, entry)),
+                called,
+            );
         }
-        complete(&mut object, namespace, service);
+        add_required_fields(&mut object, namespace, service);
         Self { kind, object }
     }
 
@@ -70,25 +74,25 @@ impl ForeignTarget {
         format!("{}/{}", self.collection(), text(&self.object, "/metadata/name"))
     }
 
-    /// Where the CA bundle of an entry is, or that of the object.
-    pub(super) fn bundle(&self, entry: usize) -> String {
+    /// Returns the JSON pointer to the CA bundle of an entry, or of the object.
+    pub(super) fn bundle_pointer(&self, entry: usize) -> String {
         let place = &self.kind.places[0];
-        format!("{}/{}", holder(place, entry), place.field)
+        format!("{}/{}", holder_pointer(place, entry), place.field)
     }
 }
 
-fn entries_of(object: &Value, list: &str) -> usize {
+fn count_entries(object: &Value, list: &str) -> usize {
     object.pointer(list).and_then(Value::as_array).map_or(0, Vec::len)
 }
 
-/// Where a place of a kind is.
-fn holder(place: &CaBundlePlace, entry: usize) -> String {
+/// Returns the JSON pointer to the object that contains the CA bundle.
+fn holder_pointer(place: &CaBundlePlace, entry: usize) -> String {
     let item = place.list.as_ref().map(|list| format!("{list}/{entry}"));
     format!("{}{}", item.unwrap_or_default(), place.holder)
 }
 
-/// Puts a value at a JSON pointer, and objects on the way there.
-fn put(object: &mut Value, pointer: &str, value: Value) {
+/// Sets the value at a JSON pointer, and creates missing parents.
+fn set_value(object: &mut Value, pointer: &str, value: Value) {
     let mut place = object;
     for name in pointer.split('/').skip(1) {
         place = match name.parse::<usize>() {
@@ -99,8 +103,8 @@ fn put(object: &mut Value, pointer: &str, value: Value) {
     *place = value;
 }
 
-/// Adds what the API server asks for in objects of its own kinds. Those of others are CRDs that take anything.
-fn complete(object: &mut Value, namespace: &str, service: &str) {
+/// Adds the required fields of built-in kinds. The CRDs of other kinds accept any fields.
+fn add_required_fields(object: &mut Value, namespace: &str, service: &str) {
     match text(object, "/kind") {
         "CustomResourceDefinition" => {
             object["metadata"]["name"] = json!("gears.platform.example.com");

@@ -1,4 +1,4 @@
-//! Installs as a ServiceAccount.
+//! Installs with the permissions of a ServiceAccount.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -14,22 +14,22 @@ use crate::{
 const ACCOUNTS: &str = "/api/v1/namespaces/sample-system/serviceaccounts";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// What an account lacks is printed, and nothing is written; granted as it is printed, it is enough, and for the removal, too. What
-/// runs keeps running when rights go.
+/// Missing permissions of the account are printed, and nothing is written. The printed roles are sufficient
+/// for the install and the removal. What is installed keeps running when permissions are revoked.
 pub(super) async fn a_bundle_gets_no_rights_that_its_account_lacks(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    traffic::namespace(cluster, sample::NAMESPACE).await?;
+    traffic::create_namespace(cluster, sample::NAMESPACE).await?;
     cluster.bundle("sample.v1")?;
     let mut object = steps::bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
     object["spec"]["serviceAccountName"] = json!("tenant");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    refused(cluster, "Accepted=False ServiceAccountNotFound").await?;
+    wait_for_refusal(cluster, "Accepted=False ServiceAccountNotFound").await?;
     let account = json!({"metadata": {"name": "tenant"}});
     succeed(&cluster.client, "POST", ACCOUNTS, Some(&account)).await?;
-    let words = refused(cluster, "Accepted=False ServiceAccountLacksRights").await?;
-    // The bundle gives its operator a right, which nobody may give who lacks it.
+    let words = wait_for_refusal(cluster, "Accepted=False ServiceAccountLacksRights").await?;
+    // The bundle grants its operator a permission that the account must have itself.
     let handed_out = "get, list, patch, update, watch widgets.sample.windlass.dev, widgets/status.sample.windlass.dev in the whole cluster";
     anyhow::ensure!(words.contains(handed_out), "{words}");
     for path in [
@@ -53,18 +53,18 @@ pub(super) async fn a_bundle_gets_no_rights_that_its_account_lacks(
     let binding = granted
         .iter()
         .find(|object| object["kind"] == "ClusterRoleBinding")
-        .context("nothing was missing in the whole cluster")?;
+        .context("no permission was missing in the whole cluster")?;
     let path = format!("{}/{}", collection(binding), text(binding, "/metadata/name"));
     delete(&cluster.client, &path).await?;
-    // Any change has Windlass look again at once.
+    // Any change of the spec triggers a check.
     let change = json!({"spec": {"upgrade": {"allowInterruption": true}}});
     succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&change)).await?;
-    let words = refused(cluster, "Accepted=False ServiceAccountLacksRights").await?;
+    let words = wait_for_refusal(cluster, "Accepted=False ServiceAccountLacksRights").await?;
     anyhow::ensure!(
         ["Available=True", "Armed=True"]
             .iter()
             .all(|kept| words.contains(kept)),
-        "what is installed does not run any more: {words}"
+        "the installed revision is not running: {words}"
     );
     succeed(&cluster.client, "POST", &collection(binding), Some(binding)).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
@@ -74,12 +74,12 @@ pub(super) async fn a_bundle_gets_no_rights_that_its_account_lacks(
     Ok(())
 }
 
-/// Waits until the conditions say `reason`; all of them in words.
-async fn refused(cluster: &TestCluster, reason: &str) -> anyhow::Result<String> {
+/// Waits until the conditions contain `reason`, and returns them as text.
+async fn wait_for_refusal(cluster: &TestCluster, reason: &str) -> anyhow::Result<String> {
     until(reason, PATIENCE, async || {
         let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
             .await?
-            .context("the BundleDeployment is gone")?;
+            .context("the BundleDeployment was deleted")?;
         let words = conditions(&object);
         Ok(if words.contains(reason) {
             Ok(words)
@@ -90,7 +90,7 @@ async fn refused(cluster: &TestCluster, reason: &str) -> anyhow::Result<String> 
     .await
 }
 
-/// Where a role or a binding is created.
+/// Returns the collection of a role or a binding.
 fn collection(object: &Value) -> String {
     let plural = format!("{}s", text(object, "/kind").to_lowercase());
     match text(object, "/metadata/namespace") {

@@ -1,4 +1,4 @@
-//! What is told of rotations and installs to a collector.
+//! Traces of installs and rotations that a collector receives.
 
 use std::{collections::BTreeSet, fs};
 
@@ -11,24 +11,25 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// After how many writes an install is cut off: its revision is recorded, and objects are applied.
+/// The number of writes after which an install is cut off: its revision is recorded, and objects are applied.
 const WRITES_OF_INSTALL: u64 = 12;
 
-/// After how many writes a rotation is cut off that was asked for: the request was noted, and the next CA signs.
+/// The number of writes after which a requested rotation is cut off: the request is recorded, and the next CA
+/// signs.
 const WRITES_OF_ROTATION: u64 = 3;
 
-pub(super) async fn an_install_and_a_rotation_are_one_trace_each_whoever_dies_meanwhile(
+pub(super) async fn an_install_and_a_rotation_are_one_trace_each_across_restarts(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let collector = Collector::start().await?;
-    let operator = telling(&cluster.operator, &collector);
+    let operator = tracing_operator(&cluster.operator, &collector);
     let (first, proxy) = cluster.proxied(&operator).await?;
     proxy.cut_at(WRITES_OF_INSTALL, Cut::After);
     let running = first.start()?;
     let killed = async {
         proxy.closed().await;
         tracing::info!(writes = ?proxy.log(), "Cut off");
-        told(&collector, "the install", |span| {
+        wait_for_span(&collector, "the install", |span| {
             span.attributes.contains_key("url.path")
         })
         .await?;
@@ -38,7 +39,7 @@ pub(super) async fn an_install_and_a_rotation_are_one_trace_each_whoever_dies_me
     };
     let (_, (running, lost)) = tokio::try_join!(sample::install(cluster, "sample.v1"), killed)?;
     sample::settled(cluster).await?;
-    let install = is_one_trace(&collector, "install", "windlass.revision", "1", &lost).await?;
+    let install = wait_for_single_trace(&collector, "install", "windlass.revision", "1", &lost).await?;
     let phases = install.phases();
     anyhow::ensure!(
         phases.is_superset(&BTreeSet::from([
@@ -55,9 +56,9 @@ pub(super) async fn an_install_and_a_rotation_are_one_trace_each_whoever_dies_me
         "waits: {:?}",
         install.waits()
     );
-    install.was_begun_in(&lost)?;
+    install.check_started_in(&lost)?;
     anyhow::ensure!(install.has("POST webhook") && install.has("PATCH customresourcedefinitions"));
-    let first = is_one_trace(&collector, "rotation", "windlass.ca_generation", "1", &lost).await?;
+    let first = wait_for_single_trace(&collector, "rotation", "windlass.ca_generation", "1", &lost).await?;
     anyhow::ensure!(first.phases() == BTreeSet::from(["Distributing"]), "{first:?}");
     running.stop().await?;
 
@@ -70,20 +71,21 @@ pub(super) async fn an_install_and_a_rotation_are_one_trace_each_whoever_dies_me
     sample::request_rotation(cluster, "ca").await?;
     proxy.closed().await;
     tracing::info!(writes = ?proxy.log(), "Cut off");
-    told(&collector, "the rotation", |span| !known.contains(&span.trace)).await?;
+    wait_for_span(&collector, "the rotation", |span| !known.contains(&span.trace)).await?;
     let lost = collector.spans();
     running.kill().await?;
     let running = operator.start()?;
-    let rotation = is_one_trace(&collector, "rotation", "windlass.ca_generation", "2", &lost).await?;
+    let rotation =
+        wait_for_single_trace(&collector, "rotation", "windlass.ca_generation", "2", &lost).await?;
     let phases = rotation.phases();
     anyhow::ensure!(phases == BTreeSet::from(["Signing", "Retiring"]), "{phases:?}");
-    rotation.was_begun_in(&lost)?;
+    rotation.check_started_in(&lost)?;
     anyhow::ensure!(rotation.has("TLS handshake") && rotation.has("PATCH customresourcedefinitions"));
     running.stop().await?;
 
     let spans = collector.spans();
-    let spoken = format!("{spans:?}");
-    anyhow::ensure!(!spoken.contains("PRIVATE KEY"), "a span has a key");
+    let text = format!("{spans:?}");
+    anyhow::ensure!(!text.contains("PRIVATE KEY"), "a span contains a private key");
     anyhow::ensure!(
         spans
             .iter()
@@ -92,10 +94,10 @@ pub(super) async fn an_install_and_a_rotation_are_one_trace_each_whoever_dies_me
     Ok(())
 }
 
-pub(super) async fn a_collector_that_hangs_holds_nothing_up(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_hanging_trace_collector_delays_nothing(cluster: &TestCluster) -> anyhow::Result<()> {
     let collector = Collector::start().await?;
     collector.hang(true);
-    let running = telling(&cluster.operator, &collector).start()?;
+    let running = tracing_operator(&cluster.operator, &collector).start()?;
     sample::install(cluster, "sample.v1").await?;
     sample::rotate(cluster, "ca").await?;
     let counted = async |outcome: &str| {
@@ -110,22 +112,22 @@ pub(super) async fn a_collector_that_hangs_holds_nothing_up(cluster: &TestCluste
     collector.hang(false);
     counted("exported").await?;
     sample::rotate(cluster, "ca").await?;
-    is_one_trace(&collector, "rotation", "windlass.ca_generation", "3", &[]).await?;
+    wait_for_single_trace(&collector, "rotation", "windlass.ca_generation", "3", &[]).await?;
     collector.hang(true);
     sample::rotate(cluster, "ca").await?;
-    // It does not wait for an answer for long.
+    // A restart does not wait long for the collector.
     running.stop().await?;
     let log = fs::read_to_string(&cluster.operator.log)?;
-    let said = log
+    let count = log
         .lines()
         .filter(|line| line.contains("Cannot send traces"))
         .count();
-    anyhow::ensure!((1..=2).contains(&said), "it was said {said} times");
+    anyhow::ensure!((1..=2).contains(&count), "it was logged {count} times");
     Ok(())
 }
 
-/// The operator that tells `collector`.
-fn telling(operator: &OperatorProcess, collector: &Collector) -> OperatorProcess {
+/// Returns the operator that sends its traces to `collector`.
+fn tracing_operator(operator: &OperatorProcess, collector: &Collector) -> OperatorProcess {
     let mut operator = operator.clone();
     operator
         .arguments
@@ -133,18 +135,22 @@ fn telling(operator: &OperatorProcess, collector: &Collector) -> OperatorProcess
     operator
 }
 
-/// Waits until a span is told.
-async fn told(
+/// Waits until the collector has received a span.
+async fn wait_for_span(
     collector: &Collector,
     what: &str,
     is_it: impl Fn(&CollectedSpan) -> bool,
 ) -> anyhow::Result<()> {
-    until(&format!("{what} is told of"), PATIENCE, async || {
-        let spans = collector.spans();
-        Ok(check(spans.iter().any(&is_it), || {
-            format!("{} spans", spans.len())
-        }))
-    })
+    until(
+        &format!("the collector has received {what}"),
+        PATIENCE,
+        async || {
+            let spans = collector.spans();
+            Ok(check(spans.iter().any(&is_it), || {
+                format!("{} spans", spans.len())
+            }))
+        },
+    )
     .await
 }
 
@@ -155,9 +161,9 @@ struct CollectedTrace {
     spans: Vec<CollectedSpan>,
 }
 
-/// Waits until there is a trace of this root, and sees that there is no other, and that everything in it is below something. What
-/// was told before by a process that then died may be below what that could not tell any more.
-async fn is_one_trace(
+/// Waits for a trace with this root, and checks that it is the only one and that every span has a parent.
+/// Spans that a killed process sent (`lost`) may have a parent that it could not send.
+async fn wait_for_single_trace(
     collector: &Collector,
     name: &str,
     attribute: &str,
@@ -167,9 +173,9 @@ async fn is_one_trace(
     let is_root = |span: &&CollectedSpan| {
         span.name == name
             && span.parent.is_empty()
-            && span.attributes.get(attribute).is_some_and(|said| said == value)
+            && span.attributes.get(attribute).is_some_and(|found| found == value)
     };
-    told(collector, &format!("{name} {value}"), |span| is_root(&span)).await?;
+    wait_for_span(collector, &format!("{name} {value}"), |span| is_root(&span)).await?;
     let all = collector.spans();
     let roots: Vec<_> = all.iter().filter(is_root).cloned().collect();
     let [root] = &roots[..] else {
@@ -187,15 +193,15 @@ async fn is_one_trace(
         .collect();
     anyhow::ensure!(
         orphans.is_empty(),
-        "of {name} {value} there are orphans: {orphans:?}"
+        "{name} {value} has spans without their parents: {orphans:?}"
     );
-    // The trace is found by its root alone, so what is said of the same object must be in it.
+    // The trace is found by its root, so all spans of the same object must be in it.
     let others = all.iter().filter(|span| {
         span.trace != root.trace
             && root
                 .attributes
                 .iter()
-                .all(|(key, said)| span.attributes.get(key) == Some(said))
+                .all(|(key, found)| span.attributes.get(key) == Some(found))
     });
     anyhow::ensure!(others.count() == 0, "{name} {value} is in several traces");
     anyhow::ensure!(root.succeeded, "{root:?}");
@@ -208,13 +214,13 @@ async fn is_one_trace(
 // === impl CollectedTrace ===
 
 impl CollectedTrace {
-    /// What is right below the root.
+    /// Returns the names of the spans directly below the root.
     fn phases(&self) -> BTreeSet<&str> {
         let phases = self.spans.iter().filter(|span| span.parent == self.root.id);
         phases.map(|span| span.name.as_str()).collect()
     }
 
-    /// What was waited for.
+    /// Returns the reasons of waits.
     fn waits(&self) -> BTreeSet<&str> {
         let waits = self.spans.iter().filter(|span| span.name == "wait");
         waits
@@ -223,12 +229,12 @@ impl CollectedTrace {
             .collect()
     }
 
-    /// Whether something of it is in `lost`, and more was told after that.
-    fn was_begun_in(&self, lost: &[CollectedSpan]) -> anyhow::Result<()> {
+    /// Checks that the trace has spans in `lost` and later ones.
+    fn check_started_in(&self, lost: &[CollectedSpan]) -> anyhow::Result<()> {
         let before = lost.iter().filter(|span| span.trace == self.root.trace).count();
         anyhow::ensure!(
             (1..self.spans.len()).contains(&before),
-            "of {} spans, {before} were told before the operator was killed",
+            "{before} of {} spans were sent before the operator was killed",
             self.spans.len()
         );
         Ok(())

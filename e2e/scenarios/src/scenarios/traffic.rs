@@ -1,4 +1,4 @@
-//! Traffic as scenarios use it.
+//! Traffic of scenarios.
 
 use std::time::{Duration, Instant};
 
@@ -17,31 +17,31 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The namespace that traffic goes to.
+/// The namespace of the written objects.
 pub(super) const NAMESPACE: &str = "traffic";
 
-/// Workers that send requests side by side.
+/// The number of concurrent workers.
 const WORKERS: usize = 4;
 
-/// How long each worker waits between two requests: about 100 requests a second together.
+/// The pause of each worker between two requests: about 100 requests per second together.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// The same for about 60 requests a second.
+/// The pause for about 60 requests per second.
 const MODERATE_PAUSE: Duration = Duration::from_millis(60);
 
-/// The same for a few requests a second, where others need the machine.
+/// The pause for a few requests per second, which leaves the CPU to others.
 const LONG_PAUSE: Duration = Duration::from_millis(200);
 
-/// How many requests a second are to be sent at every version that a client may use, where that is asked for.
+/// The minimum number of requests per second at every version in [`start_at`].
 const RATE: f64 = 50.0;
 
-/// How long an API server may take to go by what it has stored.
+/// How long an API server may take to observe a stored change.
 const PROPAGATION: Duration = Duration::from_millis(400);
 
-/// How long a visit rests between two objects: most of the time there is none that would hold up a removal.
+/// The pause between two objects, during which no object blocks a removal.
 const REST: Duration = Duration::from_millis(100);
 
-/// Somebody who creates widgets, and deletes each at once, before, during and after a removal.
+/// A client that creates and deletes widgets before, during and after a removal.
 pub(super) struct Visits {
     stop: CancellationToken,
     task: JoinHandle<anyhow::Result<u32>>,
@@ -69,25 +69,28 @@ pub(super) async fn start_in(
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, expectation);
-    begin(cluster, name, widgets, PAUSE, Clients::Strict).await
+    start_load(cluster, name, widgets, PAUSE, Clients::Strict).await
 }
 
-/// Sends requests to widgets of a namespace at a pace of at least [`RATE`] a second at each of `versions` until stopped. A
-/// slow cluster makes it slower: [`finish_at`] says what was reached.
+/// Sends at least [`RATE`] requests per second to widgets of a namespace at each of `versions` until stopped.
+/// A slow cluster reduces the rate; [`finish_at`] logs the actual one.
 pub(super) async fn start_at(
     cluster: &TestCluster,
     name: &str,
     versions: &[&str],
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
-    namespace(cluster, name).await?;
+    create_namespace(cluster, name).await?;
     let count = u32::try_from(versions.len())?;
     let workers = WORKERS * versions.len();
-    // The life of an object is a read at every version and five requests more, at the most; of those, a patch, a list and
-    // a deletion go to each version in turn.
+    // Each object causes one read per version and at most five other requests; of those, a patch, a list and
+    // a deletion use the versions in turn.
     let share = f64::from(count + 3) / f64::from(count * (count + 5));
     let pace = f64::from(u32::try_from(workers)?) / PAUSE.as_secs_f64() * share;
-    anyhow::ensure!(pace >= RATE, "the pace is {pace:.1} a second at each version");
+    anyhow::ensure!(
+        pace >= RATE,
+        "the rate is only {pace:.1} requests per second at each version"
+    );
     let widgets = Resource::widgets(versions, expectation);
     Ok(Load::start(
         &cluster.client,
@@ -99,33 +102,34 @@ pub(super) async fn start_at(
     ))
 }
 
-/// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample, and leaves a small machine
-/// time for what is measured beside them.
+/// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample, at a rate that
+/// leaves CPU for measurements on a small machine.
 pub(super) async fn start_moderately(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
-    begin(cluster, NAMESPACE, widgets, MODERATE_PAUSE, Clients::Strict).await
+    start_load(cluster, NAMESPACE, widgets, MODERATE_PAUSE, Clients::Strict).await
 }
 
-/// Sends a few requests a second to widgets at `versions` until stopped, through all webhooks of the sample.
+/// Sends a few requests per second to widgets at `versions` until stopped, through all webhooks of the
+/// sample.
 pub(super) async fn start_slowly(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
-    begin(cluster, NAMESPACE, widgets, LONG_PAUSE, Clients::Strict).await
+    start_load(cluster, NAMESPACE, widgets, LONG_PAUSE, Clients::Strict).await
 }
 
-/// The same by clients that send a request again while the API server itself is down.
+/// Like [`start_slowly`], with clients that retry while the API server itself is unavailable.
 pub(super) async fn start_outlasting(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
     let widgets = Resource::widgets(versions, Expectation::Admitted);
-    begin(cluster, NAMESPACE, widgets, LONG_PAUSE, Clients::OutlastOutages).await
+    start_load(cluster, NAMESPACE, widgets, LONG_PAUSE, Clients::OutlastOutages).await
 }
 
-async fn begin(
+async fn start_load(
     cluster: &TestCluster,
     name: &str,
     widgets: Resource,
     pause: Duration,
     clients: Clients,
 ) -> anyhow::Result<Load> {
-    namespace(cluster, name).await?;
+    create_namespace(cluster, name).await?;
     Ok(Load::start(
         &cluster.client,
         name,
@@ -136,16 +140,16 @@ async fn begin(
     ))
 }
 
-/// Creates and deletes widgets, at their storage version, until stopped or until they are no longer served: with and
-/// without webhooks that must work. So must what no webhook is asked about.
-pub(super) async fn visit(cluster: &TestCluster) -> anyhow::Result<Visits> {
-    namespace(cluster, NAMESPACE).await?;
+/// Creates and deletes widgets at their storage version until stopped, or until they are not served.
+/// ConfigMaps, which no webhook matches, are created and deleted all the time. No write may fail.
+pub(super) async fn start_visits(cluster: &TestCluster) -> anyhow::Result<Visits> {
+    create_namespace(cluster, NAMESPACE).await?;
     let stop = CancellationToken::new();
-    let task = tokio::spawn(visits(cluster.client.clone(), stop.clone()));
+    let task = tokio::spawn(run_visits(cluster.client.clone(), stop.clone()));
     Ok(Visits { stop, task })
 }
 
-async fn visits(client: Client, stop: CancellationToken) -> anyhow::Result<u32> {
+async fn run_visits(client: Client, stop: CancellationToken) -> anyhow::Result<u32> {
     let widgets = sample::widgets(NAMESPACE, "v1");
     let config_maps = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
     let mut served = true;
@@ -154,24 +158,24 @@ async fn visits(client: Client, stop: CancellationToken) -> anyhow::Result<u32> 
         visit += 1;
         let name = format!("visit-{visit}");
         let config_map = json!({"metadata": {"name": name}});
-        come_and_go(&client, &config_maps, &name, &config_map, |_| false).await?;
+        create_and_delete(&client, &config_maps, &name, &config_map, |_| false).await?;
         if served {
             let widget = json!({"apiVersion": format!("{}/v1", sample::GROUP), "kind": "Widget",
                 "metadata": {"name": name}, "spec": {"size": 1, "color": "red"}});
-            served = come_and_go(&client, &widgets, &name, &widget, is_withdrawn).await?;
+            served = create_and_delete(&client, &widgets, &name, &widget, is_withdrawn).await?;
         }
         tokio::time::sleep(REST).await;
     }
     Ok(visit)
 }
 
-/// Whether a kind is no longer served, or about to be: its CRD is being deleted.
+/// Reports whether a kind is not served, or its CRD is being deleted.
 fn is_withdrawn(answer: &RequestAnswer) -> bool {
     answer.code == 404 || answer.code == 403 && answer.message().contains("terminating")
 }
 
-/// Creates an object and deletes it; `false` when that is over.
-async fn come_and_go(
+/// Creates and deletes an object; returns `false` when the kind is not served.
+async fn create_and_delete(
     client: &Client,
     collection: &str,
     name: &str,
@@ -189,14 +193,14 @@ async fn come_and_go(
     Ok(true)
 }
 
-/// Ends the traffic; fails if a request failed.
+/// Stops the traffic; fails if a request failed.
 pub(super) async fn finish(load: Load) -> anyhow::Result<Report> {
     let report = load.stop().await;
     report.check()?;
     Ok(report)
 }
 
-/// Ends the traffic; fails if a request failed, or none was sent at one of `versions`.
+/// Stops the traffic; fails if a request failed, or none was sent at one of `versions`.
 pub(super) async fn finish_at(load: Load, versions: &[&str]) -> anyhow::Result<Report> {
     let report = finish(load).await?;
     let rates: Vec<_> = versions
@@ -212,12 +216,12 @@ pub(super) async fn finish_at(load: Load, versions: &[&str]) -> anyhow::Result<R
         p99 = ?report.latencies.percentile(99),
         "Sent"
     );
-    sent_at(&report, versions)?;
+    check_sent_at(&report, versions)?;
     Ok(report)
 }
 
 /// Fails if no request was sent at one of `versions`.
-pub(super) fn sent_at(report: &Report, versions: &[&str]) -> anyhow::Result<()> {
+pub(super) fn check_sent_at(report: &Report, versions: &[&str]) -> anyhow::Result<()> {
     for version in versions {
         anyhow::ensure!(
             report.by_version.contains_key(*version),
@@ -227,9 +231,9 @@ pub(super) fn sent_at(report: &Report, versions: &[&str]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Fails if a request failed that was under way in none of `windows`, each from when somebody wrote something that calls
-/// do not survive to when that was seen to be repaired.
-pub(super) fn failed_only_in(report: &Report, windows: &[(Instant, Instant)]) -> anyhow::Result<()> {
+/// Fails if a request failed outside of `windows`. A window is from a harmful write of another client until
+/// its repair.
+pub(super) fn check_failures_within(report: &Report, windows: &[(Instant, Instant)]) -> anyhow::Result<()> {
     let is_forgiven = |failure: &&Failure| {
         windows
             .iter()
@@ -249,7 +253,7 @@ pub(super) fn failed_only_in(report: &Report, windows: &[(Instant, Instant)]) ->
     );
     anyhow::ensure!(
         outside.is_empty(),
-        "{} of {} calls failed although all was repaired:\n  {}",
+        "{} of {} calls failed outside of the allowed times:\n  {}",
         outside.len(),
         report.requests,
         outside.join("\n  ")
@@ -258,8 +262,8 @@ pub(super) fn failed_only_in(report: &Report, windows: &[(Instant, Instant)]) ->
     Ok(())
 }
 
-/// Creates a namespace unless it is there.
-pub(super) async fn namespace(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
+/// Creates a namespace unless it exists.
+pub(super) async fn create_namespace(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
     if crate::steps::get(&cluster.client, &format!("/api/v1/namespaces/{name}"))
         .await?
         .is_none()
@@ -273,11 +277,11 @@ pub(super) async fn namespace(cluster: &TestCluster, name: &str) -> anyhow::Resu
 // === impl Visits ===
 
 impl Visits {
-    /// Ends them; fails if one failed.
+    /// Stops the client; fails if a write failed.
     pub(super) async fn finish(self) -> anyhow::Result<u32> {
         self.stop.cancel();
-        let visits = self.task.await.context("the visits ended")??;
-        anyhow::ensure!(visits > 0, "there was no visit");
+        let visits = self.task.await.context("the client panicked")??;
+        anyhow::ensure!(visits > 0, "no object was created");
         Ok(visits)
     }
 }

@@ -1,4 +1,4 @@
-//! The page of `windlass report`, served in the cluster by its own manifests.
+//! The page of `windlass report`, served in the cluster from its own manifests.
 
 use http::{Request, StatusCode};
 use kube::{Client, client::Body};
@@ -12,21 +12,19 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The pods of the page.
+/// The pods that serve the page.
 const PODS: &str = "/api/v1/namespaces/windlass-system/pods?labelSelector=app.kubernetes.io/name=windlass-ui";
 
-/// The Secret that they serve with.
+/// The Secret with their serving certificate.
 const SECRET: &str = "/api/v1/namespaces/windlass-system/secrets/windlass-ui-cert";
 
 const ACCOUNTS: &str = "/api/v1/namespaces/windlass-system/serviceaccounts";
 
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
-/// Nobody without a token, or without the right, sees the page; who has both sees it from every pod, and while its certificate is
+/// The page requires a token and permission. With both, every pod shows it, even while its certificate is
 /// rotated.
-pub(super) async fn the_page_is_shown_to_whom_the_api_server_lets_see_it(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn the_page_is_shown_only_to_authorized_users(cluster: &TestCluster) -> anyhow::Result<()> {
     installation::install(cluster, &manifests::image()).await?;
     installation::install_sample(cluster).await?;
     let deployments = installation::roll_out(cluster, manifests::ui_objects()).await?;
@@ -34,9 +32,9 @@ pub(super) async fn the_page_is_shown_to_whom_the_api_server_lets_see_it(
 
     let account = json!({"metadata": {"name": "reader"}});
     succeed(&cluster.client, "POST", ACCOUNTS, Some(&account)).await?;
-    let asked = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let token_request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
     let path = format!("{ACCOUNTS}/reader/token");
-    let token = succeed(&cluster.client, "POST", &path, Some(&asked)).await?;
+    let token = succeed(&cluster.client, "POST", &path, Some(&token_request)).await?;
     let token = request::text(&token.body, "/status/token").to_owned();
 
     for (token, expected, words) in [
@@ -49,7 +47,7 @@ pub(super) async fn the_page_is_shown_to_whom_the_api_server_lets_see_it(
         ),
     ] {
         for (pod, page) in pages(cluster, token).await? {
-            let (code, body) = look(&page).await?;
+            let (code, body) = fetch_page(&page).await?;
             anyhow::ensure!(code == expected && body.contains(words), "{pod}: {code}: {body}");
         }
     }
@@ -64,7 +62,7 @@ pub(super) async fn the_page_is_shown_to_whom_the_api_server_lets_see_it(
     anyhow::ensure!(shown.len() == 2, "{} pods", shown.len());
     for (pod, page) in &shown {
         until(&format!("{pod} shows the page"), PATIENCE, async || {
-            let (code, body) = look(page).await?;
+            let (code, body) = fetch_page(page).await?;
             let is_whole = [
                 "sample",
                 "windlass-system/windlass-ui",
@@ -75,12 +73,12 @@ pub(super) async fn the_page_is_shown_to_whom_the_api_server_lets_see_it(
             Ok(check(code == 200 && is_whole, || format!("{code}: {body:.2000}")))
         })
         .await?;
-        let (_, body) = look(page).await?;
-        for hidden in ["PRIVATE KEY", &token, "could not be read"] {
+        let (_, body) = fetch_page(page).await?;
+        for hidden in ["PRIVATE KEY", &token, "Not read:"] {
             anyhow::ensure!(!body.contains(hidden), "{pod} shows {hidden}");
         }
     }
-    rotated_without_a_failed_look(cluster, &token).await?;
+    rotate_under_load(cluster, &token).await?;
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass-ui";
     let role = get(&cluster.client, role).await?.unwrap_or_default();
     let rules = role["rules"].to_string();
@@ -89,8 +87,8 @@ pub(super) async fn the_page_is_shown_to_whom_the_api_server_lets_see_it(
     Ok(())
 }
 
-/// Rotates the CA of the page, which is served with what its trust bundle holds at each moment.
-async fn rotated_without_a_failed_look(cluster: &TestCluster, token: &str) -> anyhow::Result<()> {
+/// Rotates the CA of the page, and checks that the page is served all the time.
+async fn rotate_under_load(cluster: &TestCluster, token: &str) -> anyhow::Result<()> {
     let before = get(&cluster.client, SECRET).await?.unwrap_or_default();
     let certificate = format!("{}/windlass-ui", serving_certificates("windlass-system"));
     let rotating = cluster
@@ -99,7 +97,7 @@ async fn rotated_without_a_failed_look(cluster: &TestCluster, token: &str) -> an
     let looking = async {
         loop {
             for (pod, page) in pages(cluster, Some(token)).await? {
-                let (code, body) = look(&page).await?;
+                let (code, body) = fetch_page(&page).await?;
                 anyhow::ensure!(code == 200, "{pod}: {code}: {body}");
             }
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -119,7 +117,7 @@ async fn rotated_without_a_failed_look(cluster: &TestCluster, token: &str) -> an
     Ok(())
 }
 
-/// A client for the page of each pod that is ready, by the name and the CA that the certificate must have.
+/// Returns a client for the page of each ready pod, which verifies its name and CA.
 async fn pages(cluster: &TestCluster, token: Option<&str>) -> anyhow::Result<Vec<(String, Client)>> {
     let secret = get(&cluster.client, SECRET).await?.unwrap_or_default();
     let mut pages = Vec::new();
@@ -154,7 +152,7 @@ fn kubeconfig(address: &str, ca: &Value, token: Option<&str>) -> Value {
     })
 }
 
-async fn look(page: &Client) -> anyhow::Result<(StatusCode, String)> {
+async fn fetch_page(page: &Client) -> anyhow::Result<(StatusCode, String)> {
     let request = Request::get("/ui").body(Body::empty())?;
     let response = page.send(request).await?;
     let code = response.status();

@@ -1,4 +1,4 @@
-//! Upgrades that do not get through, and downgrades: what serves goes on serving.
+//! Failing upgrades, which do not affect the installed revision, and downgrades.
 
 use std::{
     fs,
@@ -21,10 +21,10 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Set to the seconds for which each revision is watched that is refused or stuck: 600 in a full run.
+/// The environment variable with the seconds for which each failing revision is observed; 600 in a full run.
 const HOLD: &str = "WINDLASS_E2E_HOLD";
 
-/// How long each of them is watched otherwise.
+/// How long each failing revision is observed by default.
 const SHORT_HOLD: Duration = Duration::from_secs(2);
 
 const CANARIES: &str = "/api/v1/namespaces/sample-system/pods?labelSelector=windlass.dev/canary";
@@ -32,7 +32,7 @@ const CANARIES: &str = "/api/v1/namespaces/sample-system/pods?labelSelector=wind
 const PODS: &str =
     "/api/v1/namespaces/sample-system/pods?labelSelector=app.kubernetes.io/name=sample-operator";
 
-/// What the new revision does wrong, the reason that the status gives, and words of its message.
+/// The fault of the new revision, the reason in the status, and words of its message.
 const FAULTS: [(&str, &str, &str); 6] = [
     (
         "crash",
@@ -59,17 +59,17 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(cluster: &TestClu
     sample::install(cluster, "sample.v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let before = serving(cluster).await?;
+    let before = serving_state(cluster).await?;
     for (fault, reason, words) in FAULTS {
-        let broken = broken(cluster, fault)?;
+        let broken = add_broken_bundle(cluster, fault)?;
         sample::set_source(cluster, &broken).await?;
-        let status = stopped(cluster, reason, words).await?;
+        let status = wait_until_stopped(cluster, reason, words).await?;
         tracing::info!(fault, words = conditions(&status), "Stopped");
-        let held = hold(&load).await?;
-        stopped(cluster, reason, words).await?;
+        let held = keep_load(&load).await?;
+        wait_until_stopped(cluster, reason, words).await?;
         anyhow::ensure!(
-            serving(cluster).await? == before,
-            "the revision before was touched by one with --fault {fault}"
+            serving_state(cluster).await? == before,
+            "the installed revision was changed by one with --fault {fault}"
         );
         let bundles = &status["status"];
         anyhow::ensure!(
@@ -80,8 +80,11 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(cluster: &TestClu
         );
         sample::set_source(cluster, "sample.v1").await?;
         ready(&cluster.client, "sample", PATIENCE).await?;
-        no_canary(cluster).await?;
-        anyhow::ensure!(serving(cluster).await? == before, "set back, but not as before");
+        wait_for_no_canary(cluster).await?;
+        anyhow::ensure!(
+            serving_state(cluster).await? == before,
+            "the state after the rollback differs"
+        );
         load.at_least(50).await?;
         let lap = load.lap();
         tracing::info!(
@@ -92,14 +95,16 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(cluster: &TestClu
             "Set back"
         );
         lap.check().with_context(|| {
-            format!("a revision with --fault {fault} was noticed, or that the bundle was set back")
+            format!("calls failed because of a revision with --fault {fault} or of the rollback")
         })?;
     }
     traffic::finish(load).await?;
     Ok(())
 }
 
-pub(super) async fn a_canary_that_cannot_start_says_why(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_canary_that_cannot_start_reports_the_cause(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let folder = cluster.add_bundle(&sample::bundle("sample.v2"), "sample.v2-incomplete")?;
@@ -107,13 +112,13 @@ pub(super) async fn a_canary_that_cannot_start_says_why(cluster: &TestCluster) -
     let incomplete = format!("{image}\n                envFrom: [{{configMapRef: {{name: missing}}}}]");
     cluster.edit(&folder, &image, &incomplete)?;
     sample::set_source(cluster, "sample.v2-incomplete").await?;
-    stopped(cluster, "CanaryWaiting", "CreateContainerConfigError").await?;
-    // What it waits for comes: it goes on by itself.
+    wait_until_stopped(cluster, "CanaryWaiting", "CreateContainerConfigError").await?;
+    // With the missing object, it resumes automatically.
     let missing = json!({"metadata": {"name": "missing"}, "data": {"A": "b"}});
     let path = "/api/v1/namespaces/sample-system/configmaps";
     succeed(&cluster.client, "POST", path, Some(&missing)).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    no_canary(cluster).await
+    wait_for_no_canary(cluster).await
 }
 
 pub(super) async fn removal_during_a_canary_leaves_nothing_behind(
@@ -121,10 +126,10 @@ pub(super) async fn removal_during_a_canary_leaves_nothing_behind(
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    sample::set_source(cluster, &broken(cluster, "crash")?).await?;
-    stopped(cluster, "CanaryCrashing", "exit code 1").await?;
+    sample::set_source(cluster, &add_broken_bundle(cluster, "crash")?).await?;
+    wait_until_stopped(cluster, "CanaryCrashing", "exit code 1").await?;
     delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
-    no_canary(cluster).await?;
+    wait_for_no_canary(cluster).await?;
     for collection in [
         VALIDATING,
         MUTATING,
@@ -132,12 +137,12 @@ pub(super) async fn removal_during_a_canary_leaves_nothing_behind(
         "/api/v1/namespaces/sample-system/services",
     ] {
         let left = list(&cluster.client, collection).await?;
-        anyhow::ensure!(left.is_empty(), "{collection} holds {} objects", left.len());
+        anyhow::ensure!(left.is_empty(), "{collection} contains {} objects", left.len());
     }
     Ok(())
 }
 
-pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
+pub(super) async fn without_a_canary_a_broken_revision_can_be_rolled_back(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -146,8 +151,8 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
     load.at_least(50).await?;
     let without = json!({"spec": {"config": {"windlass": {"canary": false}}}});
     patch(cluster, &without).await?;
-    sample::set_source(cluster, &broken(cluster, "crash")?).await?;
-    stopped(
+    sample::set_source(cluster, &add_broken_bundle(cluster, "crash")?).await?;
+    wait_until_stopped(
         cluster,
         "RollingOut",
         "is crashing: container manager terminated with exit code 1",
@@ -155,9 +160,9 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
     .await?;
     anyhow::ensure!(
         list(&cluster.client, CANARIES).await?.is_empty(),
-        "there is a canary though it is turned off"
+        "there is a canary although it is disabled"
     );
-    hold(&load).await?;
+    keep_load(&load).await?;
     sample::set_source(cluster, "sample.v1").await?;
     let settled = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
@@ -170,14 +175,15 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_set_back(
     Ok(())
 }
 
-pub(super) async fn a_downgrade_happens_only_when_asked_for(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_downgrade_happens_only_when_allowed(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v2").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     cluster.bundle("sample.v1")?;
     sample::set_source(cluster, "sample.v1").await?;
-    let refused = stopped(cluster, "Downgrade", "older than the installed sample.v2 2.0.0").await?;
+    let refused =
+        wait_until_stopped(cluster, "Downgrade", "older than the installed sample.v2 2.0.0").await?;
     anyhow::ensure!(
         text(&refused, "/status/installed/name") == "sample.v2",
         "the status names {}",
@@ -193,11 +199,8 @@ pub(super) async fn a_downgrade_happens_only_when_asked_for(cluster: &TestCluste
     load.at_least(50).await?;
     traffic::finish(load).await?;
     let crd = sample::crd(cluster).await?;
-    anyhow::ensure!(
-        !serves(&crd, "v2"),
-        "v2 is served by a release that does not know it"
-    );
-    no_canary(cluster).await
+    anyhow::ensure!(!serves(&crd, "v2"), "v2 is served by a release that lacks it");
+    wait_for_no_canary(cluster).await
 }
 
 pub(super) async fn a_downgrade_never_loses_stored_objects(cluster: &TestCluster) -> anyhow::Result<()> {
@@ -221,22 +224,21 @@ pub(super) async fn a_downgrade_never_loses_stored_objects(cluster: &TestCluster
     cluster.bundle("sample.v1")?;
     let older = json!({"spec": {"allowDowngrade": true, "source": {"directory": {"path": "sample.v1"}}}});
     patch(cluster, &older).await?;
-    stopped(
+    wait_until_stopped(
         cluster,
         "StoredVersionsLost",
         "objects of widgets.sample.windlass.dev may be stored as v2",
     )
     .await?;
     let crd = sample::crd(cluster).await?;
-    anyhow::ensure!(serves(&crd, "v2"), "v2 is not served any more");
+    anyhow::ensure!(serves(&crd, "v2"), "v2 is not served");
     sample::set_source(cluster, "sample.v2-stored").await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     Ok(())
 }
 
-/// The newer sample with a fault: its folder.
-/// A canary fails here: what is there then was there for it.
-pub(super) async fn what_a_bundle_brings_is_served_before_its_canary_but_not_what_that_converts(
+/// The canary fails here, so what exists then was created before it.
+pub(super) async fn crds_without_a_conversion_are_served_before_the_canary(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -253,12 +255,12 @@ pub(super) async fn what_a_bundle_brings_is_served_before_its_canary_but_not_wha
     };
     bring(&cluster.bundle("sample.v1")?, &crd("plain", &["v1"]))?;
     sample::install(cluster, "sample.v1").await?;
-    let next = broken(cluster, "crash")?;
+    let next = add_broken_bundle(cluster, "crash")?;
     let folder = cluster.operator.bundle_dir.join(&next);
     bring(&folder, &crd("plain", &["v1", "v2"]))?;
     bring(&folder, &crd("gadgets", &["v1"]))?;
     sample::set_source(cluster, &next).await?;
-    stopped(cluster, "CanaryCrashing", "exit code 1").await?;
+    wait_until_stopped(cluster, "CanaryCrashing", "exit code 1").await?;
     for served in ["v2/plain", "v1/gadgets"] {
         let path = format!("/apis/things.example.com/{served}");
         get(&cluster.client, &path)
@@ -267,14 +269,15 @@ pub(super) async fn what_a_bundle_brings_is_served_before_its_canary_but_not_wha
     }
     anyhow::ensure!(
         !serves(&sample::crd(cluster).await?, "v2"),
-        "nobody converts objects to v2 yet"
+        "v2 is served before a server converts objects to it"
     );
     sample::set_source(cluster, "sample.v1").await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     Ok(())
 }
 
-pub(super) fn broken(cluster: &TestCluster, fault: &str) -> anyhow::Result<String> {
+/// Adds the newer sample with a fault, and returns its folder.
+pub(super) fn add_broken_bundle(cluster: &TestCluster, fault: &str) -> anyhow::Result<String> {
     let name = format!("sample.v2-{fault}");
     let folder = cluster.add_bundle(&sample::bundle("sample.v2"), &name)?;
     let image = format!("image: {}:v2", sample::IMAGE);
@@ -292,18 +295,22 @@ async fn patch(cluster: &TestCluster, patch: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the status says of the present spec that it is not ready for `reason`, in these words.
-pub(super) async fn stopped(cluster: &TestCluster, reason: &str, words: &str) -> anyhow::Result<Value> {
+/// Waits until the condition Ready of the current spec is `False` for `reason`, with these words.
+pub(super) async fn wait_until_stopped(
+    cluster: &TestCluster,
+    reason: &str,
+    words: &str,
+) -> anyhow::Result<Value> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(
-        &format!("it is stopped by {reason}: {words}"),
+        &format!("Ready is False because of {reason}: {words}"),
         PATIENCE,
         async || {
             let object = get(&cluster.client, path).await?.context("no BundleDeployment")?;
-            let says = current(&object, "Ready", "False").is_some_and(|condition| {
+            let is_stopped = current(&object, "Ready", "False").is_some_and(|condition| {
                 condition["reason"] == reason && text(condition, "/message").contains(words)
             });
-            Ok(if says {
+            Ok(if is_stopped {
                 Ok(object)
             } else {
                 Err(conditions(&object))
@@ -313,8 +320,9 @@ pub(super) async fn stopped(cluster: &TestCluster, reason: &str, words: &str) ->
     .await
 }
 
-/// What serves: the Deployment's pods, its template and whether the CRD serves the version of the newer bundle.
-pub(super) async fn serving(cluster: &TestCluster) -> anyhow::Result<Value> {
+/// Returns the serving state: the Deployment's pods and template, and whether the CRD serves the version of
+/// the newer bundle.
+pub(super) async fn serving_state(cluster: &TestCluster) -> anyhow::Result<Value> {
     let deployment = get(&cluster.client, sample::DEPLOYMENT)
         .await?
         .context("no Deployment")?;
@@ -331,7 +339,7 @@ pub(super) async fn serving(cluster: &TestCluster) -> anyhow::Result<Value> {
     }))
 }
 
-/// Whether a CRD serves a version.
+/// Reports whether a CRD serves a version.
 pub(super) fn serves(crd: &Value, version: &str) -> bool {
     crd["spec"]["versions"].as_array().is_some_and(|versions| {
         versions
@@ -340,7 +348,7 @@ pub(super) fn serves(crd: &Value, version: &str) -> bool {
     })
 }
 
-pub(super) async fn no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn wait_for_no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
     until("no canary is left", PATIENCE, async || {
         let left = list(&cluster.client, CANARIES).await?;
         let names: Vec<_> = left.iter().map(|pod| text(pod, "/metadata/name")).collect();
@@ -349,14 +357,14 @@ pub(super) async fn no_canary(cluster: &TestCluster) -> anyhow::Result<()> {
     .await
 }
 
-/// For how long a revision is watched that is refused or stuck.
-pub(super) fn watched_for() -> anyhow::Result<Duration> {
+/// Returns how long each failing revision is observed.
+pub(super) fn hold_duration() -> anyhow::Result<Duration> {
     duration_in(HOLD, SHORT_HOLD)
 }
 
-/// Lets traffic go on for a while. For how long.
-pub(super) async fn hold(load: &Load) -> anyhow::Result<Duration> {
-    let (started, duration) = (Instant::now(), watched_for()?);
+/// Keeps the traffic running for a while, and returns how long.
+pub(super) async fn keep_load(load: &Load) -> anyhow::Result<Duration> {
+    let (started, duration) = (Instant::now(), hold_duration()?);
     while started.elapsed() < duration {
         load.at_least(10).await?;
     }

@@ -1,4 +1,4 @@
-//! Servers that nobody installed by a bundle, in StatefulSets and DaemonSets, that read their certificate only once.
+//! Servers outside of bundles, in StatefulSets and DaemonSets, that read their certificate only once.
 
 use anyhow::Context;
 use kube::Client;
@@ -14,13 +14,12 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The namespace of what no bundle brings.
 const NAMESPACE: &str = "platform";
 
-/// The API of workloads.
+/// The API of the workloads.
 const APPS: &str = "/apis/apps/v1/namespaces/platform";
 
-/// Where the objects are that the servers admit.
+/// The collection of the objects that the servers admit.
 const ADMITTED: &str = "/api/v1/namespaces/platform/configmaps?dryRun=All";
 
 /// Requests that a server admits, until they are stopped.
@@ -29,12 +28,12 @@ struct Requests {
     task: JoinHandle<(u32, Vec<String>)>,
 }
 
-/// Each is restarted after the rotation, once, and no request fails.
-pub(super) async fn a_server_that_never_reloads_is_restarted_whatever_keeps_it_running(
+/// Each workload is restarted once after the rotation, and no request fails.
+pub(super) async fn stateful_sets_and_daemon_sets_that_never_reload_are_restarted(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    traffic::namespace(cluster, NAMESPACE).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
     let client = &cluster.client;
     let update = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
     for (plural, name, extra) in [
@@ -45,7 +44,7 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_whatever_keeps_it_r
         ),
         ("daemonsets", "daemon", json!({"updateStrategy": update})),
     ] {
-        serve(client, plural, name, extra).await?;
+        start_server(client, plural, name, extra).await?;
         let requests = Requests::start(client.clone(), name);
         rotate(client, NAMESPACE, name, "leaf", PATIENCE * 2).await?;
         let path = format!("{APPS}/{plural}/{name}");
@@ -53,7 +52,7 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_whatever_keeps_it_r
         let annotations = &workload["spec"]["template"]["metadata"]["annotations"];
         anyhow::ensure!(
             annotations[names::RESTARTED_FOR].is_string() && workload["metadata"]["generation"] == 2,
-            "one restart was due: {}",
+            "expected one restart: {}",
             workload["metadata"]
         );
         requests.finish().await?;
@@ -61,8 +60,9 @@ pub(super) async fn a_server_that_never_reloads_is_restarted_whatever_keeps_it_r
     Ok(())
 }
 
-/// Runs a server that asks for its certificate by an annotation, and has it admit ConfigMaps that are labelled for it.
-async fn serve(client: &Client, plural: &str, name: &str, extra: Value) -> anyhow::Result<()> {
+/// Starts a server that requests its certificate by an annotation, and a webhook that sends it ConfigMaps
+/// with its label.
+async fn start_server(client: &Client, plural: &str, name: &str, extra: Value) -> anyhow::Result<()> {
     let services = format!("/api/v1/namespaces/{NAMESPACE}/services");
     let service = json!({
         "metadata": {"name": name, "annotations": {names::SERVING_CERT_SECRET: format!("{name}-cert")}},
@@ -74,7 +74,7 @@ async fn serve(client: &Client, plural: &str, name: &str, extra: Value) -> anyho
         "spec": {
             "selector": {"matchLabels": {"app": name}},
             "minReadySeconds": 2,
-            "template": {"metadata": {"labels": {"app": name}}, "spec": server(name)},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": server_pod(name)},
         },
     });
     for (field, value) in extra.as_object().into_iter().flatten() {
@@ -82,14 +82,19 @@ async fn serve(client: &Client, plural: &str, name: &str, extra: Value) -> anyho
     }
     succeed(client, "POST", &format!("{APPS}/{plural}"), Some(&workload)).await?;
     let certificate = format!("{}/{name}", serving_certificates(NAMESPACE));
-    until("the server serves", PATIENCE * 2, async || {
-        let status = get(client, &certificate).await?.unwrap_or_default()["status"].take();
-        let ready = &status["endpoints"]["ready"];
-        let serves = ready.as_u64() > Some(0) && *ready == status["endpoints"]["current"];
-        Ok(check(serves, || status.to_string()))
-    })
+    until(
+        "every endpoint serves the certificate",
+        PATIENCE * 2,
+        async || {
+            let status = get(client, &certificate).await?.unwrap_or_default()["status"].take();
+            let ready = &status["endpoints"]["ready"];
+            let serves = ready.as_u64() > Some(0) && *ready == status["endpoints"]["current"];
+            Ok(check(serves, || status.to_string()))
+        },
+    )
     .await?;
-    // No API server must see it without its CA: whether one has seen it with that cannot be told.
+    // The webhook is created with its CA: a scenario cannot observe when every API server has read a CA that
+    // is added later.
     let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{name}-cert");
     let ca = get(client, &secret).await?.context("no Secret")?["data"]["ca.crt"].take();
     let webhook = json!({
@@ -107,18 +112,18 @@ async fn serve(client: &Client, plural: &str, name: &str, extra: Value) -> anyho
         }],
     });
     succeed(client, "POST", VALIDATING, Some(&webhook)).await?;
-    until("the webhook is trusted", PATIENCE, async || {
-        let answer = request::send(client, "POST", ADMITTED, Some(&admitted(name))).await?;
+    until("the webhook is called", PATIENCE, async || {
+        let answer = request::send(client, "POST", ADMITTED, Some(&admitted_config_map(name))).await?;
         Ok(check(answer.code < 300, || answer.to_string()))
     })
     .await?;
     Ok(())
 }
 
-/// A pod that reads its certificate once, and serves for a while after it was told to end.
-fn server(name: &str) -> Value {
+/// A pod that reads its certificate once, and serves for a while after it is terminated.
+fn server_pod(name: &str) -> Value {
     json!({
-        // Nothing takes the taint away that a node begins with.
+        // No controller removes the initial taint of a node.
         "tolerations": [{"operator": "Exists"}],
         "volumes": [{"name": "cert", "secret": {"secretName": format!("{name}-cert")}}],
         "containers": [{
@@ -137,7 +142,7 @@ fn server(name: &str) -> Value {
     })
 }
 
-fn admitted(name: &str) -> Value {
+fn admitted_config_map(name: &str) -> Value {
     json!({"metadata": {"generateName": "admitted-", "labels": {"admitted-by": name}}})
 }
 
@@ -145,7 +150,7 @@ fn admitted(name: &str) -> Value {
 
 impl Requests {
     fn start(client: Client, name: &str) -> Self {
-        let (stop, body) = (CancellationToken::new(), admitted(name));
+        let (stop, body) = (CancellationToken::new(), admitted_config_map(name));
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
             let (mut sent, mut failed) = (0, Vec::new());

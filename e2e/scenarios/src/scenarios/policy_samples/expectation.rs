@@ -1,4 +1,4 @@
-//! Whether an API server answers what a case says.
+//! Compares responses of an API server with the expectations of a case.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::objects::comparable;
 use crate::request::RequestAnswer;
 
-/// The object of a case as it is expected to become.
+/// Returns the expected object of a case.
 pub(super) fn expected_object(case: &PolicyCase) -> anyhow::Result<Value> {
     let before = case.object.object();
     Ok(match &case.expected.object {
@@ -27,14 +27,14 @@ pub(super) fn expected_object(case: &PolicyCase) -> anyhow::Result<Value> {
     })
 }
 
-/// Whether an answer is what a case says.
+/// Reports whether a response is the expected one.
 pub(super) fn is_expected(
     case: &PolicyCase,
     expected: Option<&Value>,
     answer: &RequestAnswer,
 ) -> anyhow::Result<bool> {
     let outcome = &case.expected;
-    if warnings_of(answer) != outcome.warnings {
+    if policy_warnings(answer) != outcome.warnings {
         return Ok(false);
     }
     if let Some(reason) = &outcome.denied {
@@ -50,38 +50,42 @@ pub(super) fn is_expected(
         (AdmissionOperation::Delete, _) => answer.code == 200,
         _ => {
             let expected = expected_object(case)?;
-            answer.code == 200 && has_all(&answer.body, &expected) && has_marks(&answer.body, &expected)
+            answer.code == 200
+                && contains_all(&answer.body, &expected)
+                && has_same_labels(&answer.body, &expected)
         }
     })
 }
 
-/// What policies warn of: API servers warn of other things, too.
-fn warnings_of(answer: &RequestAnswer) -> Vec<&str> {
+/// Returns the warnings of policies. API servers send other warnings, too.
+fn policy_warnings(answer: &RequestAnswer) -> Vec<&str> {
     let warnings = answer.warnings.iter().map(String::as_str);
     warnings
         .filter(|warning| warning.starts_with("ClusterValidatePolicy "))
         .collect()
 }
 
-/// Whether an object has all that another says.
-fn has_all(object: &Value, expected: &Value) -> bool {
+/// Reports whether an object contains all fields of another.
+fn contains_all(object: &Value, expected: &Value) -> bool {
     match (object, expected) {
-        (Value::Object(object), Value::Object(expected)) => expected
-            .iter()
-            .all(|(name, expected)| object.get(name).is_some_and(|value| has_all(value, expected))),
+        (Value::Object(object), Value::Object(expected)) => expected.iter().all(|(name, expected)| {
+            object
+                .get(name)
+                .is_some_and(|value| contains_all(value, expected))
+        }),
         (Value::Array(items), Value::Array(expected)) => {
             items.len() == expected.len()
                 && items
                     .iter()
                     .zip(expected)
-                    .all(|(item, expected)| has_all(item, expected))
+                    .all(|(item, expected)| contains_all(item, expected))
         }
         (value, expected) => value == expected,
     }
 }
 
-/// Whether an object has the labels and annotations of another, and no more but those of Kubernetes itself.
-fn has_marks(object: &Value, expected: &Value) -> bool {
+/// Reports whether an object has exactly the labels and annotations of another, except those of Kubernetes.
+fn has_same_labels(object: &Value, expected: &Value) -> bool {
     ["labels", "annotations"].into_iter().all(|field| {
         let marks = |object: &Value| -> BTreeSet<(String, String)> {
             let marks = object["metadata"][field].as_object().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The sample policies, asked by an API server about what their cases write: what becomes of it is what the cases say.
+//! The sample policies, called by an API server: their cases have the expected outcome.
 
 mod expectation;
 mod objects;
@@ -6,4 +6,4 @@ mod player;
 mod sample;
 mod servers;
 
-pub(super) use self::player::every_sample_policy_does_what_its_cases_say;
+pub(super) use self::player::every_sample_policy_passes_its_cases;

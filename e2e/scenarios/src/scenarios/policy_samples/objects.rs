@@ -1,4 +1,4 @@
-//! Objects of samples as API servers take and give them.
+//! Converts objects of samples to and from those of API servers.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use windlass_object::object;
 
 use crate::request::text;
 
-/// What metadata has of an API server, whatever is written.
-const OF_THE_SERVER: [&str; 5] = [
+/// Fields of the metadata that API servers set.
+const SERVER_FIELDS: [&str; 5] = [
     "creationTimestamp",
     "generation",
     "managedFields",
@@ -18,8 +18,8 @@ const OF_THE_SERVER: [&str; 5] = [
     "uid",
 ];
 
-/// Where policies of a kind are.
-pub(super) fn folder(policy: &Value) -> String {
+/// Returns the collection of policies of a kind.
+pub(super) fn policy_collection(policy: &Value) -> String {
     let plural = match text(policy, "/kind") {
         "ClusterOverridePolicy" => "clusteroverridepolicies",
         "OverridePolicy" => "overridepolicies",
@@ -31,36 +31,39 @@ pub(super) fn folder(policy: &Value) -> String {
     }
 }
 
-/// Where objects of the kinds of the samples are.
+/// Returns the collection of an object of a sample.
 pub(super) fn collection(object: &Value) -> anyhow::Result<String> {
     let (api_version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
     let plural = match kind {
         "Namespace" | "PriorityClass" => {
             let plural = kind.to_lowercase() + if kind == "Namespace" { "s" } else { "es" };
-            return Ok(format!("{}/{plural}", api(api_version)));
+            return Ok(format!("{}/{plural}", api_root(api_version)));
         }
         "Pod" | "ConfigMap" | "Secret" | "Service" | "Deployment" | "ReplicaSet" | "StatefulSet" => {
             kind.to_lowercase() + "s"
         }
-        kind => return Err(anyhow!("say where objects of kind {kind} are")),
+        kind => return Err(anyhow!("add the plural of kind {kind} here")),
     };
     let namespace = text(object, "/metadata/namespace");
-    Ok(format!("{}/namespaces/{namespace}/{plural}", api(api_version)))
+    Ok(format!(
+        "{}/namespaces/{namespace}/{plural}",
+        api_root(api_version)
+    ))
 }
 
-fn api(api_version: &str) -> String {
+fn api_root(api_version: &str) -> String {
     match api_version {
         "v1" => "/api/v1".to_owned(),
         api_version => format!("/apis/{api_version}"),
     }
 }
 
-/// An object with what API servers ask for, and policies do not.
-pub(super) fn complete(object: &Value) -> Value {
+/// Adds the fields that API servers require, and policies do not.
+pub(super) fn with_required_fields(object: &Value) -> Value {
     let container = json!([{"name": "c", "image": "a"}]);
     let needed = match text(object, "/kind") {
-        // The name of a volume with a token would be another each time. The account by both its names: the sandbox gives one from the
-        // other only where somebody was asked.
+        // Without a token, whose volume would have a random name. The account has both its names, since the
+        // sandbox sets one from the other only if a webhook was called.
         "Pod" => json!({"spec": {
             "automountServiceAccountToken": false, "serviceAccountName": "default", "serviceAccount": "default",
             "containers": container,
@@ -75,16 +78,16 @@ pub(super) fn complete(object: &Value) -> Value {
     merged(&needed, object)
 }
 
-/// An object without what is different each time it is written.
+/// Removes the fields that differ between writes.
 pub(super) fn comparable(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        for field in OF_THE_SERVER {
+        for field in SERVER_FIELDS {
             metadata.remove(field);
         }
     }
     for path in ["/spec/tolerations", "/spec/template/spec/tolerations"] {
-        // API servers tolerate nodes that are not ready, before policies are asked.
+        // API servers add tolerations of nodes that are not ready before they call policies.
         if let Some(tolerations) = object.pointer_mut(path).and_then(Value::as_array_mut) {
             tolerations.sort_by_key(Value::to_string);
         }
@@ -92,19 +95,19 @@ pub(super) fn comparable(object: &Value) -> Value {
     object
 }
 
-/// What is there with an object put over it, and exactly its labels and annotations.
-pub(super) fn over(current: &Value, object: &Value) -> Value {
+/// Merges an object into the live one, with exactly the labels and annotations of the object.
+pub(super) fn update_of(current: &Value, object: &Value) -> Value {
     let mut changed = merged(current, object);
     for field in ["labels", "annotations"] {
         changed["metadata"][field] = object["metadata"][field].clone();
     }
-    // Controllers write its status meanwhile.
+    // Controllers may write its status at the same time.
     changed["metadata"]["resourceVersion"] = Value::Null;
     changed
 }
 
-/// An object whose owners have the uids that an API server gave them, by what the sample calls them. Others are nobody's.
-pub(super) fn owned(object: &Value, uids: &BTreeMap<String, String>) -> Value {
+/// Replaces the uids of owners with those of the API server; unknown owners are kept.
+pub(super) fn with_live_owners(object: &Value, uids: &BTreeMap<String, String>) -> Value {
     let mut object = object.clone();
     let owners = object.pointer_mut("/metadata/ownerReferences");
     for owner in owners.and_then(Value::as_array_mut).into_iter().flatten() {

@@ -1,7 +1,8 @@
-//! Plays the cases of the samples.
+//! Runs the cases of the samples.
 //!
-//! One folder of samples is served at a time, since each is for itself. Objects are written as dry runs; what is changed or deleted is
-//! there before. What a creation is to give is what the same API server gives where nobody is asked, so its defaults do not matter.
+//! Each folder of samples is served alone, since samples are independent. Objects are written as dry runs;
+//! those that are changed or deleted exist before. The expected result of a creation is that of the same API
+//! server without policies, so that its defaults do not matter.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use windlass_object::object;
 
 use super::{
     expectation::{expected_object, is_expected},
-    objects::{collection, comparable, complete, folder, over, owned},
+    objects::{collection, comparable, policy_collection, update_of, with_live_owners, with_required_fields},
     sample::PolicySample,
     servers::SampleServers,
 };
@@ -29,42 +30,42 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Who writes where a case does not say that it is one of system:masters.
+/// The ServiceAccount of writes whose case does not name system:masters.
 const WRITER: (&str, &str) = (policies::NAMESPACE, "writer");
 
-/// A case, with what the creation of the expected object gives where nobody is asked.
+/// A case with the result of creating the expected object without policies.
 struct PlayedCase<'a> {
     name: String,
     case: &'a PolicyCase,
     expected: Option<Value>,
 }
 
-/// Plays cases against an API server.
+/// Runs cases against an API server.
 struct Player<'a> {
     cluster: &'a TestCluster,
-    /// Who is not one of system:masters, and may do everything.
+    /// A client that is not in system:masters, and is a cluster-admin.
     writer: Client,
     servers: SampleServers,
 }
 
-/// The kinds of objects of samples that sandboxes do not serve, as their differences say.
+/// Kinds in samples that sandboxes do not serve; see the differences of the sandbox.
 const NOT_IN_SANDBOXES: [&str; 1] = ["StatefulSet"];
 
-/// What the samples refer to.
+/// The resources that samples refer to.
 const REFERENCED: [(&str, &str); 3] = [("", "configmaps"), ("", "secrets"), ("apps", "replicasets")];
 
-pub(in super::super) async fn every_sample_policy_does_what_its_cases_say(
+pub(in super::super) async fn every_sample_policy_passes_its_cases(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     policies::install(cluster).await?;
-    traffic::namespace(cluster, policies::NAMESPACE).await?;
+    traffic::create_namespace(cluster, policies::NAMESPACE).await?;
     let player = Player {
         cluster,
-        writer: writer(cluster).await?,
+        writer: create_writer(cluster).await?,
         servers: SampleServers::start(cluster).await?,
     };
-    policy_references::grant(cluster, &REFERENCED).await?;
+    policy_references::grant_reads(cluster, &REFERENCED).await?;
     let samples = PolicySample::all()?;
     let mut played = Vec::new();
     for sample in &samples {
@@ -74,16 +75,16 @@ pub(in super::super) async fn every_sample_policy_does_what_its_cases_say(
             if !player.serves(&case.object.object()) {
                 continue;
             }
-            let expected = player.expected(sample, case).await;
+            let expected = player.expected_creation(sample, case).await;
             let expected = expected.with_context(|| name.clone())?;
             cases.push(PlayedCase { name, case, expected });
         }
-        // Before others, which need the object to be there. Whatever has to be otherwise than nobody would have it shows that policies
-        // are asked.
+        // Creations first: other cases require that the object exists. A case that changes or refuses its
+        // object shows that policies are called, so it comes before those that do not.
         cases.sort_by_key(|played| {
             (
                 played.case.operation != AdmissionOperation::Create,
-                !changes(played.case),
+                !has_effect(played.case),
             )
         });
         played.push(cases);
@@ -97,47 +98,48 @@ pub(in super::super) async fn every_sample_policy_does_what_its_cases_say(
     let arguments = arguments.each_ref().map(String::as_str);
     let _replica = policies::join_with(cluster, "policies-one", &arguments).await?;
     for (sample, cases) in samples.iter().zip(&played) {
-        policies::webhooks(cluster, MUTATING, 1).await?;
-        policies::webhooks(cluster, VALIDATING, 1).await?;
+        policies::wait_for_webhooks(cluster, MUTATING, 1).await?;
+        policies::wait_for_webhooks(cluster, VALIDATING, 1).await?;
         let ready = sample.policies.iter().map(async |policy| {
-            let policy = player.servers.asked_by(policy);
-            policies::ready(cluster, &folder(&policy), &policy).await
+            let policy = player.servers.redirect(policy);
+            policies::create_policy(cluster, &policy_collection(&policy), &policy).await
         });
         try_join_all(ready).await?;
         for played in cases {
-            let result = player.play(sample, played).await;
+            let result = player.run_case(sample, played).await;
             result.with_context(|| played.name.clone())?;
         }
         let deleted = sample.policies.iter().map(async |policy| {
-            let (folder, name) = (folder(policy), text(policy, "/metadata/name"));
+            let (folder, name) = (policy_collection(policy), text(policy, "/metadata/name"));
             steps::delete(&cluster.client, &format!("{}/{folder}/{name}", policies::API)).await
         });
         try_join_all(deleted).await?;
         for played in cases {
-            player.remove(played.case).await?;
+            player.delete_object(played.case).await?;
         }
     }
     Ok(())
 }
 
-/// Whether a case shows that somebody was asked.
-fn changes(case: &PolicyCase) -> bool {
+/// Reports whether a case shows that policies were called.
+fn has_effect(case: &PolicyCase) -> bool {
     case.expected.denied.is_some() || case.expected.object != ExpectedObject::Same
 }
 
-async fn writer(cluster: &TestCluster) -> anyhow::Result<Client> {
+async fn create_writer(cluster: &TestCluster) -> anyhow::Result<Client> {
     let (namespace, name) = WRITER;
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
     let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
     succeed(&cluster.client, "POST", &accounts, Some(&account)).await?;
-    policies::may_everything(cluster, namespace, name).await?;
+    policies::grant_everything(cluster, namespace, name).await?;
     cluster::client(&cluster.backing.service_account(namespace, name).await?).await
 }
 
 // === impl Player ===
 
 impl Player<'_> {
-    /// Creates what objects and policies of a sample need to be there: namespaces, priority classes and the data of its cases.
+    /// Creates the objects that a sample and its policies require: namespaces, priority classes and the data
+    /// of its cases.
     async fn prepare(&self, sample: &PolicySample) -> anyhow::Result<()> {
         let cases = sample.cases.cases.iter();
         let objects = cases.clone().map(|case| case.object.object());
@@ -152,7 +154,7 @@ impl Player<'_> {
         }
         for object in objects.iter().chain(known) {
             if let Some(namespace) = object::text(object, "/metadata/namespace") {
-                traffic::namespace(self.cluster, namespace).await?;
+                traffic::create_namespace(self.cluster, namespace).await?;
             }
             if let Some(class) = object::text(object, "/spec/priorityClassName") {
                 let class = json!({
@@ -161,19 +163,19 @@ impl Player<'_> {
                 self.ensure(&class).await?;
             }
         }
-        self.know(&sample.cases.data).await
+        self.ensure_data(&sample.cases.data).await
     }
 
-    /// Has the objects there that a sample or a case knows.
-    async fn know(&self, data: &KnownData) -> anyhow::Result<()> {
+    /// Creates the objects that a sample or a case refers to.
+    async fn ensure_data(&self, data: &KnownData) -> anyhow::Result<()> {
         for known in &data.objects {
             self.ensure(known).await?;
         }
         Ok(())
     }
 
-    /// The uids that the API server gave to what is known, by those that a case calls it by.
-    async fn uids(&self, known: [&KnownData; 2]) -> anyhow::Result<BTreeMap<String, String>> {
+    /// Maps the uids in a case to those of the API server.
+    async fn live_uids(&self, known: [&KnownData; 2]) -> anyhow::Result<BTreeMap<String, String>> {
         let mut uids = BTreeMap::new();
         let mut paths = Vec::new();
         for known in known.into_iter().flat_map(|known| &known.objects) {
@@ -181,7 +183,7 @@ impl Player<'_> {
                 continue;
             };
             let path = format!("{}/{}", collection(known)?, text(known, "/metadata/name"));
-            // What comes first is there instead of others of the same name.
+            // The first object of a name replaces later ones.
             if paths.contains(&path) {
                 continue;
             }
@@ -192,10 +194,10 @@ impl Player<'_> {
         Ok(uids)
     }
 
-    /// Creates an object, or makes the one that is there like it in labels, annotations and what it says.
+    /// Creates an object, or updates the existing one with its labels, annotations and fields.
     async fn ensure(&self, object: &Value) -> anyhow::Result<()> {
-        let mut object = complete(object);
-        // That is for the API server to give.
+        let mut object = with_required_fields(object);
+        // The API server sets the uid.
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("uid");
         }
@@ -203,7 +205,7 @@ impl Player<'_> {
         let path = format!("{collection}/{}", text(&object, "/metadata/name"));
         match get(&self.writer, &path).await? {
             Some(current) => {
-                let changed = over(&current, &object);
+                let changed = update_of(&current, &object);
                 succeed(&self.writer, "PUT", &path, Some(&changed)).await?;
             }
             None => {
@@ -213,8 +215,12 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// What the creation of the object that a case expects gives where nobody is asked.
-    async fn expected(&self, sample: &PolicySample, case: &PolicyCase) -> anyhow::Result<Option<Value>> {
+    /// Returns the result of creating the expected object of a case without policies.
+    async fn expected_creation(
+        &self,
+        sample: &PolicySample,
+        case: &PolicyCase,
+    ) -> anyhow::Result<Option<Value>> {
         let expected = &case.expected;
         let is_written = case.operation == AdmissionOperation::Create
             && expected.denied.is_none()
@@ -222,24 +228,24 @@ impl Player<'_> {
         if !is_written {
             return Ok(None);
         }
-        let uids = self.uids([&case.data, &sample.cases.data]).await?;
-        let object = owned(&complete(&expected_object(case)?), &uids);
+        let uids = self.live_uids([&case.data, &sample.cases.data]).await?;
+        let object = with_live_owners(&with_required_fields(&expected_object(case)?), &uids);
         let path = format!("{}?dryRun=All", collection(&object)?);
         let answer = succeed(&self.writer, "POST", &path, Some(&object)).await?;
         Ok(Some(comparable(&answer.body)))
     }
 
-    async fn play(&self, sample: &PolicySample, played: &PlayedCase<'_>) -> anyhow::Result<()> {
+    async fn run_case(&self, sample: &PolicySample, played: &PlayedCase<'_>) -> anyhow::Result<()> {
         let PlayedCase { case, expected, .. } = played;
         let known = [&case.data, &sample.cases.data];
-        self.servers.answer(known);
-        self.know(&case.data).await?;
-        let uids = self.uids(known).await?;
-        let object = owned(&complete(&case.object.object()), &uids);
+        self.servers.set_responses(known);
+        self.ensure_data(&case.data).await?;
+        let uids = self.live_uids(known).await?;
+        let object = with_live_owners(&with_required_fields(&case.object.object()), &uids);
         let collection = collection(&object)?;
         let path = format!("{collection}/{}", text(&object, "/metadata/name"));
         let client = self.client(case);
-        until("what is written is as expected", PATIENCE, async || {
+        until("the result is the expected one", PATIENCE, async || {
             let answer = match case.operation {
                 AdmissionOperation::Create => {
                     send(client, "POST", &format!("{collection}?dryRun=All"), Some(&object)).await?
@@ -251,15 +257,15 @@ impl Player<'_> {
                 _ => {
                     let old = case.old_object.as_ref().context("no oldObject")?;
                     self.ensure(&old.object()).await?;
-                    let current = get(client, &path).await?.context("it is gone")?;
-                    let changed = over(&current, &object);
+                    let current = get(client, &path).await?.context("it was deleted")?;
+                    let changed = update_of(&current, &object);
                     send(client, "PUT", &format!("{path}?dryRun=All"), Some(&changed)).await?
                 }
             };
             let seen = || match expected {
                 Some(expected) => {
                     let differences = json_patch::diff(expected, &comparable(&answer.body));
-                    format!("{answer}, and since nobody was asked {differences}")
+                    format!("{answer}, which differs from the result without policies by {differences}")
                 }
                 None => format!("{answer}: {}", answer.body),
             };
@@ -269,18 +275,18 @@ impl Player<'_> {
         if case.data.objects.is_empty() {
             return Ok(());
         }
-        self.know(&sample.cases.data).await
+        self.ensure_data(&sample.cases.data).await
     }
 
-    /// Deletes the object of a case where it was there, but for namespaces, which later samples have too. Policies that are gone may be
-    /// asked for a moment still.
-    async fn remove(&self, case: &PolicyCase) -> anyhow::Result<()> {
-        let object = complete(&case.object.object());
+    /// Deletes the object of a case, except for namespaces, which later samples need. Deleted policies may
+    /// still be in force for a moment.
+    async fn delete_object(&self, case: &PolicyCase) -> anyhow::Result<()> {
+        let object = with_required_fields(&case.object.object());
         if case.operation == AdmissionOperation::Create || text(&object, "/kind") == "Namespace" {
             return Ok(());
         }
         let path = format!("{}/{}", collection(&object)?, text(&object, "/metadata/name"));
-        until(&format!("{path} may be deleted"), PATIENCE, async || {
+        until(&format!("{path} can be deleted"), PATIENCE, async || {
             let path = format!("{path}?gracePeriodSeconds=0");
             let answer = send(&self.cluster.client, "DELETE", &path, None).await?;
             Ok(check([200, 202, 404].contains(&answer.code), || {
@@ -290,13 +296,13 @@ impl Player<'_> {
         .await
     }
 
-    /// Whether the cluster has objects of the kind.
+    /// Reports whether the cluster serves the kind.
     fn serves(&self, object: &Value) -> bool {
         let is_sandbox = matches!(self.cluster.backing, BackingCluster::Sandbox(_));
         !(is_sandbox && NOT_IN_SANDBOXES.contains(&text(object, "/kind")))
     }
 
-    /// Who asks.
+    /// Returns the client of a case.
     fn client(&self, case: &PolicyCase) -> &Client {
         let groups = object::items(&case.request, "/userInfo/groups");
         if groups.iter().any(|group| group == "system:masters") {

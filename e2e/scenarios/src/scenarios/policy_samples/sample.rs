@@ -1,4 +1,4 @@
-//! Folders of samples, read.
+//! Reads folders of samples.
 
 use std::{
     collections::BTreeSet,
@@ -11,10 +11,10 @@ use policy::cases::{CasePolicy, PolicyCase, PolicyCases};
 use serde_json::Value;
 use windlass_object::yaml;
 
-/// The cases that are left out, and why.
-const LEFT_OUT: &[(&str, &str)] = &[(
-    "oversell: a namespace that is not known keeps nobody out silently",
-    "an API server refuses it itself: it has no objects without their namespace",
+/// Skipped cases, each with the reason.
+const SKIPPED: &[(&str, &str)] = &[(
+    "oversell: an unknown namespace is an error",
+    "the API server itself refuses it: every object needs an existing namespace",
 )];
 
 /// A folder of samples.
@@ -24,14 +24,14 @@ pub(super) struct PolicySample {
     pub(super) cases: PolicyCases,
 }
 
-fn is_left_out(name: &str) -> bool {
-    LEFT_OUT.iter().any(|(left_out, _)| *left_out == name)
+fn is_skipped(name: &str) -> bool {
+    SKIPPED.iter().any(|(skipped, _)| *skipped == name)
 }
 
 // === impl PolicySample ===
 
 impl PolicySample {
-    /// All of them.
+    /// Reads all samples.
     pub(super) fn all() -> anyhow::Result<Vec<Self>> {
         let samples: PathBuf = [
             env!("CARGO_MANIFEST_DIR"),
@@ -62,11 +62,11 @@ impl PolicySample {
         read.collect()
     }
 
-    /// The cases, with their full names, but for those that are left out.
+    /// Returns the cases with their full names, without skipped ones.
     pub(super) fn cases(&self) -> impl Iterator<Item = (String, &PolicyCase)> {
         let named = |case: &'_ PolicyCase| format!("{}: {}", self.name, case.name);
         let cases = self.cases.cases.iter().map(move |case| (named(case), case));
-        cases.filter(|(name, _)| !is_left_out(name))
+        cases.filter(|(name, _)| !is_skipped(name))
     }
 
     fn read(name: String, folder: &Path) -> anyhow::Result<Self> {

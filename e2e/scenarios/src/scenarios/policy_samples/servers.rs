@@ -1,4 +1,4 @@
-//! The servers that samples ask, all at one address: they answer what the case says that is played.
+//! The HTTP servers of samples, all at one address, with the responses of the current case.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -19,19 +19,19 @@ use crate::{hook_server, test_cluster::TestCluster};
 /// Servers that listen until they are dropped.
 pub(super) struct SampleServers {
     pub(super) address: SocketAddr,
-    /// What they are trusted by, in PEM.
+    /// The CA certificate of the servers in PEM.
     pub(super) ca: String,
     responses: Arc<Mutex<Vec<KnownResponse>>>,
     _stop: DropGuard,
 }
 
-/// For longer than anybody waits.
+/// Longer than any timeout.
 const SILENCE: Duration = Duration::from_secs(60);
 
 // === impl SampleServers ===
 
 impl SampleServers {
-    /// Begins to listen where replicas of the operator can reach it.
+    /// Starts the servers at an address that replicas of the operator can reach.
     ///
     /// # Errors
     ///
@@ -53,42 +53,42 @@ impl SampleServers {
         })
     }
 
-    /// Has them answer this from now on, and what comes first before the same in what follows.
-    pub(super) fn answer(&self, known: [&KnownData; 2]) {
+    /// Sets the responses. The first response for a request has precedence.
+    pub(super) fn set_responses(&self, known: [&KnownData; 2]) {
         let responses = known.into_iter().flat_map(|known| known.responses.clone());
         *self.responses.lock() = responses.collect();
     }
 
-    /// A policy that asks these, wherever it asks servers.
-    pub(super) fn asked_by(&self, policy: &Value) -> Value {
+    /// Returns a policy with the URLs of these servers.
+    pub(super) fn redirect(&self, policy: &Value) -> Value {
         let mut policy = policy.clone();
-        self.lead_here(&mut policy);
+        self.redirect_urls(&mut policy);
         policy
     }
 
-    fn lead_here(&self, value: &mut Value) {
+    fn redirect_urls(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => {
                 if let Some(Value::String(url)) = fields.get_mut("http").and_then(|http| http.get_mut("url"))
                 {
                     *url = url.replacen("https://", &format!("https://{}/", self.address), 1);
                 }
-                fields.values_mut().for_each(|value| self.lead_here(value));
+                fields.values_mut().for_each(|value| self.redirect_urls(value));
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.lead_here(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.redirect_urls(item)),
             _ => {}
         }
     }
 }
 
-/// The path begins with the name of the server that is meant.
+/// The path starts with the name of the intended server.
 async fn answer(State(responses): State<Arc<Mutex<Vec<KnownResponse>>>>, request: Request) -> Response {
     let known = KnownData {
         objects: Vec::new(),
         responses: responses.lock().clone(),
     };
     let path = request.uri().path_and_query().map_or("", |path| path.as_str());
-    let asked = HttpRequest {
+    let call = HttpRequest {
         method: match *request.method() {
             Method::POST => HttpMethod::Post,
             _ => HttpMethod::Get,
@@ -101,10 +101,10 @@ async fn answer(State(responses): State<Arc<Mutex<Vec<KnownResponse>>>>, request
     let is_known = known
         .responses
         .iter()
-        .any(|response| response.method == asked.method && response.url == asked.url);
-    match KnownData::answer(&[&known], &DataReference::Http(asked)) {
+        .any(|response| response.method == call.method && response.url == call.url);
+    match KnownData::answer(&[&known], &DataReference::Http(call)) {
         FetchedAnswer::Found(body) => Json(body).into_response(),
-        // Of one that the case knows it says that nothing comes.
+        // A response that is known to fail never arrives.
         FetchedAnswer::Failed(_) if is_known => {
             tokio::time::sleep(SILENCE).await;
             StatusCode::GATEWAY_TIMEOUT.into_response()

@@ -1,28 +1,30 @@
-//! Kubeconfigs of a second cluster that cannot be used, and others in their place.
+//! Unusable kubeconfigs of a second cluster, and changed ones.
 
 use anyhow::Context;
 use serde_json::json;
 
 use super::{
     super::injection::{self, create_certificate},
-    second_cluster::{ACCOUNT, SECRET, Second, is_told, says, secret, secrets, told_operator},
+    second_cluster::{
+        ACCOUNT, SECRET, SecondCluster, remote_operator, secret, secrets, wait_for_condition, wait_for_event,
+    },
 };
 use crate::{
     steps::{PATIENCE, check, get, request_rotation, serving_certificates, succeed, until},
     test_cluster::TestCluster,
 };
 
-pub(in crate::scenarios) async fn a_kubeconfig_that_cannot_be_used_is_named_and_holds_nothing_up_here(
+pub(in crate::scenarios) async fn an_unusable_kubeconfig_is_named_and_delays_no_local_target(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
-    let second = Second::start().await?;
-    let operator = told_operator(cluster).start()?;
+    let second = SecondCluster::start().await?;
+    let operator = remote_operator(cluster).start()?;
     create_certificate(cluster).await?;
     let path = format!("{}/hook", serving_certificates(injection::NAMESPACE));
-    let message = says(client, &path, "Trusted", "TargetsUnlisted").await?;
+    let message = wait_for_condition(client, &path, "Trusted", "TargetsUnlisted").await?;
     anyhow::ensure!(message.contains("karmada-kubeconfig: not found"), "{message}");
-    is_told(client, "RemoteClusterUnavailable", "not found").await?;
+    wait_for_event(client, "RemoteClusterUnavailable", "not found").await?;
     let metrics = operator.ask("/metrics").await?;
     let unlisted = "windlass_unlisted_kinds{kind=\"v1, Kind=ConfigMap in the remote cluster\"} 1";
     anyhow::ensure!(metrics.contains(unlisted), "{metrics}");
@@ -33,7 +35,7 @@ pub(in crate::scenarios) async fn a_kubeconfig_that_cannot_be_used_is_named_and_
     );
     anyhow::ensure!(hostile.contains("exec"), "{hostile}");
     succeed(client, "POST", &secrets(), Some(&secret(&hostile))).await?;
-    is_told(
+    wait_for_event(
         client,
         "RemoteClusterUnavailable",
         "karmada.config: users[0].user.exec: not allowed",
@@ -44,7 +46,7 @@ pub(in crate::scenarios) async fn a_kubeconfig_that_cannot_be_used_is_named_and_
     });
     let config_maps = format!("/api/v1/namespaces/{}/configmaps", injection::NAMESPACE);
     succeed(client, "POST", &config_maps, Some(&config_map)).await?;
-    until("a target here gets its trust bundle", PATIENCE, async || {
+    until("a local target gets its trust bundle", PATIENCE, async || {
         let target = get(client, &format!("{config_maps}/trust"))
             .await?
             .context("gone")?;
@@ -57,15 +59,15 @@ pub(in crate::scenarios) async fn a_kubeconfig_that_cannot_be_used_is_named_and_
     let serving = format!("/api/v1/namespaces/{}/secrets/hook-cert", injection::NAMESPACE);
     let good = secret(&second.kubeconfig());
     succeed(client, "PUT", &path_of_secret, Some(&good)).await?;
-    let first = second.carries(client, &serving).await?;
-    says(client, &path, "Trusted", "Current").await?;
+    let first = second.wait_for_ca_bundles(client, &serving).await?;
+    wait_for_condition(client, &path, "Trusted", "Current").await?;
 
-    // Other credentials take the place of those.
-    let other = secret(&second.account("another").await?);
+    // The credentials are replaced.
+    let other = secret(&second.create_account("another").await?);
     succeed(client, "PUT", &path_of_secret, Some(&other)).await?;
     let binding = format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{ACCOUNT}");
     succeed(&second.client, "DELETE", &binding, None).await?;
     request_rotation(client, injection::NAMESPACE, "hook", "ca:compromised").await?;
-    second.carries_other(client, &serving, &first).await?;
+    second.wait_for_new_ca_bundles(client, &serving, &first).await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Rotations, which wait for targets of a second cluster.
+//! Rotations wait for targets of a second cluster.
 
 use std::time::Duration;
 
@@ -10,7 +10,9 @@ use windlass_trust::pki::{Certificate, pem};
 
 use super::{
     super::foreign,
-    second_cluster::{ACCOUNT, ROLES, Second, role, says, secret, secrets, told_operator},
+    second_cluster::{
+        ACCOUNT, ROLES, SecondCluster, remote_operator, role, secret, secrets, wait_for_condition,
+    },
 };
 use crate::{
     request::text,
@@ -19,47 +21,51 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// How long the second cluster is away.
-const AWAY: Duration = Duration::from_secs(20);
+/// How long the second cluster is unavailable.
+const OUTAGE: Duration = Duration::from_secs(20);
 
-/// How long it is looked whether a rotation really waits.
-const HELD: Duration = Duration::from_secs(5);
+/// How long a waiting rotation is observed.
+const OBSERVATION: Duration = Duration::from_secs(5);
 
 pub(in crate::scenarios) async fn a_rotation_waits_for_targets_of_a_second_cluster(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
-    let second = Second::start().await?;
+    let second = SecondCluster::start().await?;
     succeed(client, "POST", &secrets(), Some(&secret(&second.kubeconfig()))).await?;
-    let _operator = told_operator(cluster).start()?;
+    let _operator = remote_operator(cluster).start()?;
     sample::install(cluster, "sample.v1").await?;
     second
         .create_targets(sample::NAMESPACE, sample::CERTIFICATE)
         .await?;
-    second.carries(client, sample::SERVING_SECRET).await?;
+    second.wait_for_ca_bundles(client, sample::SERVING_SECRET).await?;
     sample::settled(cluster).await?;
-    let carried = second.carried().await?;
+    let carried = second.ca_bundles().await?;
     let rotating = async {
-        rotate_while_it_is_away(cluster, &second).await?;
-        rotate_while_it_cannot_be_written(cluster, &second).await
+        rotate_during_outage(cluster, &second).await?;
+        rotate_without_write_access(cluster, &second).await
     };
     tokio::select! {
         rotated = rotating => rotated,
-        broken = stay_trusted(client, &second, carried) => broken,
+        broken = check_trust(client, &second, carried) => broken,
     }
 }
 
-/// Looks, for as long as nothing is wrong, whether the targets trust what is served.
-async fn stay_trusted(client: &Client, second: &Second, mut carried: Vec<String>) -> anyhow::Result<()> {
+/// Checks continuously that the targets trust the serving certificate; ends only with an error.
+async fn check_trust(
+    client: &Client,
+    second: &SecondCluster,
+    mut carried: Vec<String>,
+) -> anyhow::Result<()> {
     loop {
         let secret = get(client, sample::SERVING_SECRET).await?.context("gone")?;
         let leaf = certificates(text(&secret, "/data/tls.crt"))?;
         let leaf = leaf.first().context("no leaf")?;
-        // Nobody writes them while they cannot be read.
-        carried = second.carried().await.unwrap_or(carried);
+        // The bundles do not change while they cannot be read.
+        carried = second.ca_bundles().await.unwrap_or(carried);
         for bundle in &carried {
             let is_trusted = certificates(bundle)?.iter().any(|root| leaf.is_signed_by(root));
-            anyhow::ensure!(is_trusted, "served is {leaf}, and a target trusts {bundle}");
+            anyhow::ensure!(is_trusted, "the server has {leaf}, but a target trusts {bundle}");
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -69,8 +75,8 @@ fn certificates(encoded: &str) -> anyhow::Result<Vec<Certificate>> {
     Ok(pem::read(&STANDARD.decode(encoded)?).certificates)
 }
 
-/// Asks for another CA, and looks for a while whether the serving certificate stays.
-async fn ask_in_vain(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Requests another CA, and checks for a while that the serving certificate does not change.
+async fn check_rotation_waits(cluster: &TestCluster) -> anyhow::Result<()> {
     let leaf = async || {
         let secret = get(&cluster.client, sample::SERVING_SECRET)
             .await?
@@ -79,15 +85,19 @@ async fn ask_in_vain(cluster: &TestCluster) -> anyhow::Result<()> {
     };
     let before = leaf().await?;
     sample::request_rotation(cluster, "ca").await?;
-    tokio::time::sleep(HELD).await;
+    tokio::time::sleep(OBSERVATION).await;
     anyhow::ensure!(leaf().await? == before, "the rotation did not wait");
     Ok(())
 }
 
-/// Waits until another CA than `before` signs, and everybody trusts it.
-async fn rotated(cluster: &TestCluster, second: &Second, before: &Value) -> anyhow::Result<Value> {
+/// Waits until another CA than `before` is current and every target trusts it; returns its generation.
+async fn wait_for_rotation(
+    cluster: &TestCluster,
+    second: &SecondCluster,
+    before: &Value,
+) -> anyhow::Result<Value> {
     let client = &cluster.client;
-    let generation = until("another CA signs", PATIENCE, async || {
+    let generation = until("another CA is current", PATIENCE, async || {
         let certificate = get(client, sample::SERVING_CERTIFICATE).await?.context("gone")?;
         let generation = &certificate["status"]["ca"]["current"]["generation"];
         Ok(
@@ -98,7 +108,7 @@ async fn rotated(cluster: &TestCluster, second: &Second, before: &Value) -> anyh
         )
     })
     .await?;
-    second.carries(client, sample::SERVING_SECRET).await?;
+    second.wait_for_ca_bundles(client, sample::SERVING_SECRET).await?;
     Ok(generation)
 }
 
@@ -107,53 +117,55 @@ async fn generation(client: &Client) -> anyhow::Result<Value> {
     Ok(certificate["status"]["ca"]["current"]["generation"].clone())
 }
 
-/// What targets are like in a cluster that does not answer is not known, and they are not counted as absent.
-async fn rotate_while_it_is_away(cluster: &TestCluster, second: &Second) -> anyhow::Result<()> {
+/// Targets of an unavailable cluster are unknown; they do not count as deleted.
+async fn rotate_during_outage(cluster: &TestCluster, second: &SecondCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let before = generation(client).await?;
-    let away = async { anyhow::Ok(second.sandbox.restart(AWAY).await?) };
-    let asked = async {
-        let message = says(client, sample::SERVING_CERTIFICATE, "Ready", "TargetsUnlisted").await?;
+    let away = async { anyhow::Ok(second.sandbox.restart(OUTAGE).await?) };
+    let requesting = async {
+        let message =
+            wait_for_condition(client, sample::SERVING_CERTIFICATE, "Ready", "TargetsUnlisted").await?;
         anyhow::ensure!(message.contains("the remote cluster"), "{message}");
-        ask_in_vain(cluster).await?;
-        // Whatever is away there, here everything is as ever.
+        check_rotation_waits(cluster).await?;
+        // Local targets are still repaired.
         let drift = json!([{
             "op": "replace", "path": "/spec/conversion/webhook/clientConfig/caBundle", "value": foreign::trust_bundle()?,
         }]);
         succeed(client, "PATCH", sample::DEFINITION, Some(&drift)).await?;
         let trust = sample::trust_bundle(cluster).await?;
-        until("the definition is repaired", Duration::from_secs(3), async || {
+        until("the CRD is repaired", Duration::from_secs(3), async || {
             let crd = sample::crd(cluster).await?;
             let carried = text(&crd, "/spec/conversion/webhook/clientConfig/caBundle");
             Ok(check(carried == trust, || carried.to_owned()))
         })
         .await
     };
-    let ((), ()) = tokio::try_join!(away, asked)?;
-    rotated(cluster, second, &before).await?;
+    let ((), ()) = tokio::try_join!(away, requesting)?;
+    wait_for_rotation(cluster, second, &before).await?;
     Ok(())
 }
 
-/// One CA ahead is what targets have: the next rotation is done from that, and then nothing more until they have the one after.
-async fn rotate_while_it_cannot_be_written(cluster: &TestCluster, second: &Second) -> anyhow::Result<()> {
+/// The targets have one CA of the next rotation already, so that rotation finishes; the one after it waits
+/// for them.
+async fn rotate_without_write_access(cluster: &TestCluster, second: &SecondCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let path = format!("{ROLES}/{ACCOUNT}");
     let before = generation(client).await?;
     let reading = role(&["get", "list", "watch"]);
     succeed(&second.client, "PUT", &path, Some(&reading)).await?;
     sample::request_rotation(cluster, "ca").await?;
-    until("another CA signs", PATIENCE, async || {
+    until("another CA is current", PATIENCE, async || {
         Ok(check(generation(client).await? != before, || {
-            "the same signs".to_owned()
+            "the CA is unchanged".to_owned()
         }))
     })
     .await?;
     let between = generation(client).await?;
-    let message = says(client, sample::SERVING_CERTIFICATE, "Ready", "Blocked").await?;
+    let message = wait_for_condition(client, sample::SERVING_CERTIFICATE, "Ready", "Blocked").await?;
     anyhow::ensure!(message.contains("in the remote cluster"), "{message}");
-    ask_in_vain(cluster).await?;
+    check_rotation_waits(cluster).await?;
     let writing = role(&["get", "list", "watch", "patch"]);
     succeed(&second.client, "PUT", &path, Some(&writing)).await?;
-    rotated(cluster, second, &between).await?;
+    wait_for_rotation(cluster, second, &between).await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The second cluster, a sandbox, and what scenarios do with it.
+//! The second cluster, a sandbox, with its targets.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -18,24 +18,24 @@ use crate::{
 /// The Secret with the kubeconfig.
 pub(super) const SECRET: &str = "karmada-kubeconfig";
 
-/// The ServiceAccount in the second cluster, and its role.
+/// The name of the ServiceAccount in the second cluster, and of its role.
 pub(super) const ACCOUNT: &str = "windlass";
 
-/// Where kinds of Karmada are served.
+/// The collection of Karmada's interpreter configurations.
 const INTERPRETERS: &str = "/apis/config.karmada.io/v1alpha1/resourceinterpreterwebhookconfigurations";
 
-/// Where roles are.
+/// The collection of ClusterRoles.
 pub(super) const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 
 /// The second cluster.
-pub(super) struct Second {
+pub(super) struct SecondCluster {
     pub(super) sandbox: Sandbox,
-    /// Its admin.
+    /// A client with all permissions.
     pub(super) client: Client,
 }
 
-impl Second {
-    /// One where [`ACCOUNT`] may do what README.md says.
+impl SecondCluster {
+    /// Starts a cluster in which [`ACCOUNT`] has the permissions that README.md lists.
     pub(super) async fn start() -> anyhow::Result<Self> {
         let sandbox = Sandbox::start(SandboxOptions::default()).await?;
         let admin = sandbox.kubeconfig("admin", &["system:masters"])?;
@@ -50,7 +50,7 @@ impl Second {
         )
         .await?;
         let second = Self { sandbox, client };
-        second.account(ACCOUNT).await?;
+        second.create_account(ACCOUNT).await?;
         let interpreters = foreign::crd(
             "config.karmada.io/v1alpha1",
             "ResourceInterpreterWebhookConfiguration",
@@ -61,8 +61,8 @@ impl Second {
         Ok(second)
     }
 
-    /// A ServiceAccount with the role, and its kubeconfig.
-    pub(super) async fn account(&self, name: &str) -> anyhow::Result<String> {
+    /// Creates a ServiceAccount with the role, and returns its kubeconfig.
+    pub(super) async fn create_account(&self, name: &str) -> anyhow::Result<String> {
         let namespace = operator::NAMESPACE;
         let accounts = format!("/api/v1/namespaces/{namespace}/serviceaccounts");
         let account = json!({"metadata": {"name": name}});
@@ -77,14 +77,14 @@ impl Second {
         Ok(self.sandbox.kubeconfig_for_service_account(namespace, name))
     }
 
-    /// The kubeconfig of [`ACCOUNT`].
+    /// Returns the kubeconfig of [`ACCOUNT`].
     pub(super) fn kubeconfig(&self) -> String {
         self.sandbox
             .kubeconfig_for_service_account(operator::NAMESPACE, ACCOUNT)
     }
 
-    /// Creates one target of each kind, all of which call `https://{service}.{namespace}.svc` and ask for the certificate of the
-    /// same name.
+    /// Creates one target of each kind. All call `https://{service}.{namespace}.svc` and request the CA of
+    /// the certificate with the name of the Service.
     pub(super) async fn create_targets(&self, namespace: &str, service: &str) -> anyhow::Result<()> {
         let asking = json!({"windlass.dev/inject-ca-from": format!("{namespace}/{service}")});
         let by_url = json!({"url": format!("https://{service}.{namespace}.svc:443/hook")});
@@ -117,8 +117,8 @@ impl Second {
         Ok(())
     }
 
-    /// What each of the targets carries, if they can be asked.
-    pub(super) async fn carried(&self) -> anyhow::Result<Vec<String>> {
+    /// Reads the CA bundles of the targets.
+    pub(super) async fn ca_bundles(&self) -> anyhow::Result<Vec<String>> {
         let mut carried = Vec::new();
         for (path, pointer) in targets() {
             let target = get(&self.client, &path).await?.context("gone")?;
@@ -127,22 +127,22 @@ impl Second {
         Ok(carried)
     }
 
-    /// Waits until all of the targets carry `ca.crt` of the Secret at `path`.
-    pub(super) async fn carries(&self, client: &Client, path: &str) -> anyhow::Result<String> {
-        self.carries_other(client, path, "").await
+    /// Waits until all targets have `ca.crt` of the Secret at `path`.
+    pub(super) async fn wait_for_ca_bundles(&self, client: &Client, path: &str) -> anyhow::Result<String> {
+        self.wait_for_new_ca_bundles(client, path, "").await
     }
 
-    /// The same, where that is not as it was `before`.
-    pub(super) async fn carries_other(
+    /// Waits until `ca.crt` of the Secret at `path` differs from `before`, and all targets have it.
+    pub(super) async fn wait_for_new_ca_bundles(
         &self,
         client: &Client,
         path: &str,
         before: &str,
     ) -> anyhow::Result<String> {
-        until("the targets carry the trust bundle", PATIENCE, async || {
+        until("the targets have the trust bundle", PATIENCE, async || {
             let secret = get(client, path).await?.unwrap_or_default();
             let trust = text(&secret, "/data/ca.crt").to_owned();
-            let carried = self.carried().await?;
+            let carried = self.ca_bundles().await?;
             let is_there = trust != before && carried.iter().all(|bundle| *bundle == trust);
             Ok(check(is_there, || format!("{carried:?}")).map(|()| trust))
         })
@@ -150,7 +150,7 @@ impl Second {
     }
 }
 
-/// What the account may do in the second cluster.
+/// Returns the role of the account in the second cluster.
 pub(super) fn role(verbs: &[&str]) -> Value {
     let rules: Vec<_> = windlass_trust::injection::KINDS
         .iter()
@@ -159,7 +159,7 @@ pub(super) fn role(verbs: &[&str]) -> Value {
     json!({"metadata": {"name": ACCOUNT}, "rules": rules})
 }
 
-/// Where the targets are, and what they carry.
+/// Returns the paths of the targets, and the JSON pointers to their CA bundles.
 fn targets() -> [(String, &'static str); 3] {
     [
         (
@@ -181,13 +181,13 @@ pub(super) fn secrets() -> String {
     format!("/api/v1/namespaces/{}/secrets", operator::NAMESPACE)
 }
 
-/// A Secret with a kubeconfig, as Karmada writes it.
+/// Returns a Secret with a kubeconfig in the format of Karmada.
 pub(super) fn secret(kubeconfig: &str) -> Value {
     json!({"metadata": {"name": SECRET}, "data": {"karmada.config": STANDARD.encode(kubeconfig)}})
 }
 
-/// The operator, which is told of the second cluster.
-pub(super) fn told_operator(cluster: &TestCluster) -> OperatorProcess {
+/// Returns the operator with the option for the second cluster.
+pub(super) fn remote_operator(cluster: &TestCluster) -> OperatorProcess {
     let mut operator = cluster.operator.clone();
     operator.arguments.push(format!(
         "--remote-kubeconfig-secret={}/{SECRET}",
@@ -196,8 +196,8 @@ pub(super) fn told_operator(cluster: &TestCluster) -> OperatorProcess {
     operator
 }
 
-/// Waits until the ServingCertificate at `path` says something with that reason; what it says.
-pub(super) async fn says(
+/// Waits until the ServingCertificate at `path` has a condition with this reason, and returns its message.
+pub(super) async fn wait_for_condition(
     client: &Client,
     path: &str,
     condition: &str,
@@ -205,28 +205,32 @@ pub(super) async fn says(
 ) -> anyhow::Result<String> {
     until(&format!("{path}: {reason}"), PATIENCE, async || {
         let certificate = get(client, path).await?.context("gone")?;
-        let said = ["True", "False", "Unknown"]
+        let found = ["True", "False", "Unknown"]
             .iter()
             .filter_map(|status| current(&certificate, condition, status))
-            .find(|said| said["reason"] == reason);
-        Ok(said
-            .map(|said| text(said, "/message").to_owned())
+            .find(|found| found["reason"] == reason);
+        Ok(found
+            .map(|found| text(found, "/message").to_owned())
             .ok_or_else(|| conditions(&certificate)))
     })
     .await
 }
 
-/// Waits until an event about the Secret says this.
-pub(super) async fn is_told(client: &Client, reason: &str, words: &str) -> anyhow::Result<()> {
+/// Waits for an event about the Secret with these words.
+pub(super) async fn wait_for_event(client: &Client, reason: &str, words: &str) -> anyhow::Result<()> {
     let events = format!("/apis/events.k8s.io/v1/namespaces/{}/events", operator::NAMESPACE);
-    until(&format!("an event says {words:?}"), PATIENCE, async || {
-        let events = list(client, &events).await?;
-        let is_said = events.iter().any(|event| {
-            event["regarding"]["name"] == SECRET
-                && event["reason"] == reason
-                && text(event, "/note").contains(words)
-        });
-        Ok(check(is_said, || format!("{events:?}")))
-    })
+    until(
+        &format!("there is an event with {words:?}"),
+        PATIENCE,
+        async || {
+            let events = list(client, &events).await?;
+            let is_reported = events.iter().any(|event| {
+                event["regarding"]["name"] == SECRET
+                    && event["reason"] == reason
+                    && text(event, "/note").contains(words)
+            });
+            Ok(check(is_reported, || format!("{events:?}")))
+        },
+    )
     .await
 }

@@ -1,4 +1,4 @@
-//! What is done for targets of a second cluster.
+//! Targets of a second cluster get their CA bundles.
 
 use anyhow::Context;
 use serde_json::json;
@@ -8,7 +8,7 @@ use super::{
         foreign,
         injection::{self, create_certificate},
     },
-    second_cluster::{Second, is_told, secret, secrets, told_operator},
+    second_cluster::{SecondCluster, remote_operator, secret, secrets, wait_for_event},
 };
 use crate::{
     operator,
@@ -17,20 +17,20 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-pub(in crate::scenarios) async fn targets_of_a_second_cluster_are_cared_for_as_those_of_the_first(
+pub(in crate::scenarios) async fn targets_of_a_second_cluster_are_managed_like_local_ones(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
-    let second = Second::start().await?;
+    let second = SecondCluster::start().await?;
     succeed(client, "POST", &secrets(), Some(&secret(&second.kubeconfig()))).await?;
-    let operator = told_operator(cluster);
+    let operator = remote_operator(cluster);
     let leader = operator.replica("one").start()?;
     create_certificate(cluster).await?;
     second.create_targets(injection::NAMESPACE, "hook").await?;
     let serving = format!("/api/v1/namespaces/{}/secrets/hook-cert", injection::NAMESPACE);
-    let first = second.carries(client, &serving).await?;
+    let first = second.wait_for_ca_bundles(client, &serving).await?;
     let path = format!("{}/hook", serving_certificates(injection::NAMESPACE));
-    until("they are counted", PATIENCE, async || {
+    until("all targets are counted as current", PATIENCE, async || {
         let status = &get(client, &path).await?.context("gone")?["status"];
         Ok(check(
             status["targets"] == json!({"total": 3, "current": 3}),
@@ -43,20 +43,20 @@ pub(in crate::scenarios) async fn targets_of_a_second_cluster_are_cared_for_as_t
     for broken in ["", "Z2FyYmFnZQ=="] {
         let drift = json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": broken}]);
         succeed(&second.client, "PATCH", &hooks, Some(&drift)).await?;
-        second.carries(client, &serving).await?;
+        second.wait_for_ca_bundles(client, &serving).await?;
     }
     request_rotation(client, injection::NAMESPACE, "hook", "ca:compromised").await?;
-    second.carries_other(client, &serving, &first).await?;
+    second.wait_for_new_ca_bundles(client, &serving, &first).await?;
 
     let standby = operator.replica("other").start()?;
     standby.ready().await?;
     leader.crash().await?;
     let drift = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
     succeed(&second.client, "PATCH", &hooks, Some(&drift)).await?;
-    second.carries(client, &serving).await?;
-    anyhow::ensure!(!standby.leads().await?, "the other replica leads already");
+    second.wait_for_ca_bundles(client, &serving).await?;
+    anyhow::ensure!(!standby.leads().await?, "the other replica is already the leader");
 
-    // Sources are in the first cluster.
+    // CA sources are in the first cluster.
     let source = json!({
         "metadata": {"name": "ca", "annotations": {"windlass.dev/allow-direct-injection": "true"}},
         "data": {"ca.crt": foreign::trust_bundle()?},
@@ -75,20 +75,24 @@ pub(in crate::scenarios) async fn targets_of_a_second_cluster_are_cared_for_as_t
         &format!("{}/ca", operator::NAMESPACE),
     );
     succeed(&second.client, "PATCH", &hooks, Some(&from_secret)).await?;
-    let carries = async |expected: &str| {
-        until("the webhook carries it", PATIENCE * 2, async || {
-            let target = get(&second.client, &hooks).await?.context("gone")?;
-            let carried = text(&target, "/webhooks/0/clientConfig/caBundle");
-            Ok(check(carried == expected, || carried.to_owned()))
-        })
+    let wait_for_ca_bundle = async |expected: &str| {
+        until(
+            "the webhook has the expected CA bundle",
+            PATIENCE * 2,
+            async || {
+                let target = get(&second.client, &hooks).await?.context("gone")?;
+                let carried = text(&target, "/webhooks/0/clientConfig/caBundle");
+                Ok(check(carried == expected, || carried.to_owned()))
+            },
+        )
         .await
     };
-    carries(text(&source, "/data/ca.crt")).await?;
+    wait_for_ca_bundle(text(&source, "/data/ca.crt")).await?;
 
-    // Which API server is meant would not be clear.
+    // It is unclear which of the two API servers is meant.
     let of_server = asks("windlass.dev/inject-apiserver-ca", "true");
     succeed(&second.client, "PATCH", &hooks, Some(&of_server)).await?;
-    is_told(
+    wait_for_event(
         client,
         "NoTrustBundle",
         "ValidatingWebhookConfiguration remote in the remote cluster: annotation windlass.dev/inject-apiserver-ca",
@@ -97,5 +101,5 @@ pub(in crate::scenarios) async fn targets_of_a_second_cluster_are_cared_for_as_t
 
     let nothing = asks("windlass.dev/inject-ca-from", "");
     succeed(&second.client, "PATCH", &hooks, Some(&nothing)).await?;
-    carries("").await
+    wait_for_ca_bundle("").await
 }

@@ -1,5 +1,5 @@
-//! What a bad night brings to policies: many at once, one that comes and goes, a lost certificate, a namespace that goes with its
-//! policies. Writes go on meanwhile, and none fails. Then a leader dies while it arms.
+//! Policies under churn: many at once, one that is created and deleted repeatedly, a deleted certificate, and
+//! a deleted namespace with policies. No write fails. Then a leader is killed while it arms a policy.
 
 use std::time::Duration;
 
@@ -19,53 +19,56 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// How many policies are created at once.
+/// The number of policies that are created at once.
 const MANY: usize = 300;
 
-/// How many requests of the admin are under way.
+/// The number of concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// How often a policy comes and goes.
+/// How often one policy is created and deleted.
 const TIMES: u64 = 10;
 
 const CLUSTER_WIDE: &str = "clusteroverridepolicies";
 
-/// A namespace that goes.
+/// A namespace that is deleted.
 const SHORT_LIVED: &str = "short-lived";
 
-pub(super) async fn no_write_fails_while_policies_come_and_go_in_numbers(
+pub(super) async fn no_write_fails_while_many_policies_are_created_and_deleted(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     policies::install(cluster).await?;
-    traffic::namespace(cluster, NAMESPACE).await?;
+    traffic::create_namespace(cluster, NAMESPACE).await?;
     let mut replicas = Vec::new();
     for pod in ["policies-one", "policies-other"] {
         replicas.push(policies::join(cluster, pod).await?);
     }
-    let all = policies::policy("ClusterOverridePolicy", "all", "Fail");
-    policies::ready(cluster, CLUSTER_WIDE, &all).await?;
-    policies::overridden(cluster, NAMESPACE, &json!({"all": "all"})).await?;
+    let all = policies::config_map_policy("ClusterOverridePolicy", "all", "Fail");
+    policies::create_policy(cluster, CLUSTER_WIDE, &all).await?;
+    policies::wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await?;
     let night = async {
-        many(cluster).await.context("many policies")?;
-        flapping(cluster).await.context("a policy that comes and goes")?;
-        without_secret(cluster).await.context("a lost certificate")?;
-        namespace_goes(cluster).await.context("a namespace that goes")
+        create_and_delete_many(cluster).await.context("many policies")?;
+        create_and_delete_repeatedly(cluster)
+            .await
+            .context("a policy that is created and deleted repeatedly")?;
+        delete_secret(cluster).await.context("a deleted certificate")?;
+        delete_namespace(cluster).await.context("a deleted namespace")
     };
     tokio::select! {
         passed = night => passed,
         failed = policies::write_until_one_fails(cluster, "one") => failed,
         failed = policies::write_until_one_fails(cluster, "other") => failed,
     }?;
-    // Not amid writes: API servers go on asking on connections that they have, and what a process is asked when it is killed is lost.
-    leader_dies(cluster, &mut replicas)
+    // Without concurrent writes: API servers reuse connections, and a request to a process that is killed is
+    // lost.
+    kill_leader(cluster, &mut replicas)
         .await
-        .context("a leader that dies")
+        .context("a killed leader")
 }
 
-/// A policy for objects of a kind of its own, which nobody writes, and one for what is written.
-fn nth(index: usize) -> Value {
-    let mut policy = policies::policy("ClusterOverridePolicy", &format!("nth-{index}"), "Fail");
+/// Returns a policy for the written ConfigMaps, or (each second one) for a Secret that is never written.
+fn numbered_policy(index: usize) -> Value {
+    let mut policy = policies::config_map_policy("ClusterOverridePolicy", &format!("nth-{index}"), "Fail");
     if index.is_multiple_of(2) {
         policy["spec"]["resourceSelectors"] =
             json!([{"apiVersion": "v1", "kind": "Secret", "name": format!("s-{index}")}]);
@@ -73,11 +76,11 @@ fn nth(index: usize) -> Value {
     policy
 }
 
-/// Creates many policies at once, and deletes them at once.
-async fn many(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Creates many policies at once, then deletes them at once.
+async fn create_and_delete_many(cluster: &TestCluster) -> anyhow::Result<()> {
     let folder = format!("{API}/{CLUSTER_WIDE}");
     let created = stream::iter(0..MANY)
-        .map(async |index| succeed(&cluster.client, "POST", &folder, Some(&nth(index))).await);
+        .map(async |index| succeed(&cluster.client, "POST", &folder, Some(&numbered_policy(index))).await);
     let created: Vec<_> = created.buffer_unordered(AT_ONCE).try_collect().await?;
     anyhow::ensure!(created.len() == MANY, "{} were created", created.len());
     let last = json!(
@@ -88,44 +91,48 @@ async fn many(cluster: &TestCluster) -> anyhow::Result<()> {
             .map(|name| (name.clone(), name))
             .collect::<std::collections::BTreeMap<_, _>>()
     );
-    until("what is written is overridden by all", PATIENCE * 2, async || {
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
-        let answer = succeed(&cluster.client, "POST", &path, Some(&object)).await?;
-        Ok(check(answer.body["data"] == last, || {
-            format!(
-                "{:?} of {MANY}",
-                answer.body["data"].as_object().map(serde_json::Map::len)
-            )
-        }))
-    })
+    until(
+        "every policy applies to a new ConfigMap",
+        PATIENCE * 2,
+        async || {
+            let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps?dryRun=All");
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+            let answer = succeed(&cluster.client, "POST", &path, Some(&object)).await?;
+            Ok(check(answer.body["data"] == last, || {
+                format!(
+                    "{:?} of {MANY}",
+                    answer.body["data"].as_object().map(serde_json::Map::len)
+                )
+            }))
+        },
+    )
     .await?;
     let deleted = stream::iter(0..MANY).map(async |index| {
         let path = format!("{folder}/nth-{index}");
         succeed(&cluster.client, "DELETE", &path, None).await
     });
     let _: Vec<_> = deleted.buffer_unordered(AT_ONCE).try_collect().await?;
-    policies::overridden(cluster, NAMESPACE, &json!({"all": "all"})).await
+    policies::wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await
 }
 
-/// A policy is created and deleted again and again, sometimes before it is asked.
-async fn flapping(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Creates and deletes a policy repeatedly, sometimes before it is ready.
+async fn create_and_delete_repeatedly(cluster: &TestCluster) -> anyhow::Result<()> {
     let folder = format!("{API}/{CLUSTER_WIDE}");
-    let policy = policies::policy("ClusterOverridePolicy", "flapping", "Fail");
+    let policy = policies::config_map_policy("ClusterOverridePolicy", "flapping", "Fail");
     for time in 0..TIMES {
         if time.is_multiple_of(2) {
-            policies::ready(cluster, CLUSTER_WIDE, &policy).await?;
+            policies::create_policy(cluster, CLUSTER_WIDE, &policy).await?;
         } else {
             succeed(&cluster.client, "POST", &folder, Some(&policy)).await?;
             tokio::time::sleep(Duration::from_millis(50 * time)).await;
         }
         succeed(&cluster.client, "DELETE", &format!("{folder}/flapping"), None).await?;
     }
-    policies::overridden(cluster, NAMESPACE, &json!({"all": "all"})).await
+    policies::wait_for_data(cluster, NAMESPACE, &json!({"all": "all"})).await
 }
 
-/// The Secret of the certificate is deleted: it comes back, and is served.
-async fn without_secret(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Deletes the Secret of the serving certificate, which is recreated and served.
+async fn delete_secret(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let certificate = cluster.settled(operator::NAMESPACE, NAME).await?;
     let secret = text(&certificate, "/spec/secretName");
@@ -133,7 +140,7 @@ async fn without_secret(cluster: &TestCluster) -> anyhow::Result<()> {
     let uid = |secret: &Value| text(secret, "/metadata/uid").to_owned();
     let before = get(client, &path).await?.context("no Secret")?;
     succeed(client, "DELETE", &path, None).await?;
-    until("there is another Secret", PATIENCE, async || {
+    until("the Secret is recreated", PATIENCE, async || {
         let now = get(client, &path).await?.unwrap_or_default();
         let is_new = !uid(&now).is_empty() && uid(&now) != uid(&before);
         Ok(check(is_new, || uid(&now)))
@@ -143,21 +150,21 @@ async fn without_secret(cluster: &TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A namespace is deleted while there are policies in it.
-async fn namespace_goes(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Deletes a namespace with policies in it.
+async fn delete_namespace(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
-    traffic::namespace(cluster, SHORT_LIVED).await?;
+    traffic::create_namespace(cluster, SHORT_LIVED).await?;
     let folder = format!("namespaces/{SHORT_LIVED}/overridepolicies");
     for name in ["own", "another"] {
-        let policy = policies::policy("OverridePolicy", name, "Fail");
-        policies::ready(cluster, &folder, &policy).await?;
+        let policy = policies::config_map_policy("OverridePolicy", name, "Fail");
+        policies::create_policy(cluster, &folder, &policy).await?;
     }
     let data = json!({"all": "all", "another": "another", "own": "own"});
-    policies::overridden(cluster, SHORT_LIVED, &data).await?;
+    policies::wait_for_data(cluster, SHORT_LIVED, &data).await?;
     let namespace = format!("/api/v1/namespaces/{SHORT_LIVED}");
     succeed(client, "DELETE", &namespace, None).await?;
     gone(client, &namespace).await?;
-    until("nobody is asked about it", PATIENCE, async || {
+    until("no webhook matches the namespace", PATIENCE, async || {
         let configuration = get(client, &format!("{MUTATING}/{NAME}"))
             .await?
             .unwrap_or_default();
@@ -167,8 +174,8 @@ async fn namespace_goes(cluster: &TestCluster) -> anyhow::Result<()> {
     .await
 }
 
-/// The leader, which answers no more, is killed while it arms what was just created: the other takes it up.
-async fn leader_dies(cluster: &TestCluster, replicas: &mut Vec<Replica>) -> anyhow::Result<()> {
+/// Kills the leader, which is not an endpoint, while it arms a new policy; the other replica continues.
+async fn kill_leader(cluster: &TestCluster, replicas: &mut Vec<Replica>) -> anyhow::Result<()> {
     let client = &cluster.client;
     let mut leader = None;
     for (index, replica) in replicas.iter().enumerate() {
@@ -176,19 +183,19 @@ async fn leader_dies(cluster: &TestCluster, replicas: &mut Vec<Replica>) -> anyh
             leader = Some(index);
         }
     }
-    let leader = replicas.remove(leader.context("nobody leads")?);
+    let leader = replicas.remove(leader.context("no leader")?);
     replicas.push(policies::join(cluster, "policies-third").await?);
-    leader.leave(cluster).await?;
+    leader.remove_endpoint(cluster).await?;
     tokio::time::sleep(PRE_STOP).await;
     let folder = format!("{API}/{CLUSTER_WIDE}");
-    let policy = policies::policy("ClusterOverridePolicy", "orphan", "Fail");
+    let policy = policies::config_map_policy("ClusterOverridePolicy", "orphan", "Fail");
     succeed(client, "POST", &folder, Some(&policy)).await?;
     leader.running.kill().await?;
-    policies::overridden(cluster, NAMESPACE, &json!({"all": "all", "orphan": "orphan"})).await?;
-    policies::ready(
+    policies::wait_for_data(cluster, NAMESPACE, &json!({"all": "all", "orphan": "orphan"})).await?;
+    policies::create_policy(
         cluster,
         CLUSTER_WIDE,
-        &policies::policy("ClusterOverridePolicy", "next", "Fail"),
+        &policies::config_map_policy("ClusterOverridePolicy", "next", "Fail"),
     )
     .await
 }

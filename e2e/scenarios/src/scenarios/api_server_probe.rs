@@ -1,9 +1,9 @@
-//! Proof from the API server's seat: what it reaches and what not, and what is left of the question.
+//! Probes that the API server sends: which servers it reaches, and what happens to the objects of the probes.
 
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::upgrade::stopped;
+use super::upgrade::wait_until_stopped;
 use crate::{
     request::text,
     sample,
@@ -14,11 +14,11 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// What the API server is asked by.
+/// The webhook configurations of probes.
 const PROBES: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?labelSelector=windlass.dev/probe";
 
-/// The webhooks that were installed.
+/// The label selector of installed webhook configurations.
 const INSTALLED: &str = "labelSelector=windlass.dev/bundle-deployment";
 
 const PODS: &str =
@@ -26,38 +26,41 @@ const PODS: &str =
 
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/sample-system/endpointslices";
 
-/// An address where nobody is (RFC 5737).
+/// An address without a host (RFC 5737).
 const NOWHERE: &str = "192.0.2.1";
 
-/// What pods of the sample wait for in these scenarios.
-const AWAITED: &str = "/api/v1/namespaces/sample-system/configmaps";
+/// The collection of the ConfigMap that the pods of the sample need to start.
+const CONFIG_MAPS: &str = "/api/v1/namespaces/sample-system/configmaps";
 
-pub(super) async fn the_api_server_is_asked_once_for_each_server(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn the_api_server_probes_each_server_once(cluster: &TestCluster) -> anyhow::Result<()> {
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let running = operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    no_probe(cluster).await?;
+    wait_for_no_probe(cluster).await?;
     let deleted = format!("DELETE {VALIDATING}/windlass-probe-sample-");
-    let asked = || {
+    let probes_sent = || {
         proxy
             .log()
             .iter()
             .filter(|write| write.starts_with(&deleted))
             .count()
     };
-    anyhow::ensure!(asked() == 1, "asked {} times: {:?}", asked(), proxy.log());
-    // Who starts again knows from what is in force.
+    anyhow::ensure!(
+        probes_sent() == 1,
+        "{} probes were sent: {:?}",
+        probes_sent(),
+        proxy.log()
+    );
+    // A restarted operator finds the armed webhooks and sends no probe.
     running.kill().await?;
     let _running = operator.start()?;
     sample::settled(cluster).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    anyhow::ensure!(asked() == 1, "asked again: {:?}", proxy.log());
+    anyhow::ensure!(probes_sent() == 1, "another probe was sent: {:?}", proxy.log());
     Ok(())
 }
 
-pub(super) async fn a_question_that_a_crash_leaves_behind_goes(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_probe_left_by_a_crash_is_deleted(cluster: &TestCluster) -> anyhow::Result<()> {
     let running = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     running.kill().await?;
@@ -80,30 +83,32 @@ pub(super) async fn a_question_that_a_crash_leaves_behind_goes(cluster: &TestClu
     let installed = list(&cluster.client, &format!("{VALIDATING}?{INSTALLED}")).await?;
     anyhow::ensure!(
         installed.len() == 1,
-        "{} installed configurations",
+        "{} webhook configurations are installed",
         installed.len()
     );
     Ok(())
 }
 
-/// The API server takes the first port of a Service that has the number, and nobody is behind that one; whoever dials the
-/// endpoints of the other one, as the operator does, is answered.
-pub(super) async fn what_only_the_operator_reaches_is_not_armed(cluster: &TestCluster) -> anyhow::Result<()> {
+/// The API server uses the first port of a Service with the number, which has no endpoints. The operator
+/// connects to the endpoints of the other port, which answer.
+pub(super) async fn a_server_that_only_the_operator_reaches_is_not_armed(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    begin(cluster).await?;
+    start_install(cluster).await?;
     let useless = json!({"name": "useless", "port": 443, "protocol": "UDP", "targetPort": "useless"});
     let ports = json!([{"op": "add", "path": "/spec/ports/0", "value": useless}]);
     patch_service(cluster, &ports).await?;
     let awaited = json!({"metadata": {"name": "awaited"}, "data": {"A": "b"}});
-    succeed(&cluster.client, "POST", AWAITED, Some(&awaited)).await?;
-    stopped(
+    succeed(&cluster.client, "POST", CONFIG_MAPS, Some(&awaited)).await?;
+    wait_until_stopped(
         cluster,
         "UnreachableFromAPIServer",
         "but the operator does. The API server says: no endpoints available for service \"sample-operator-service\"",
     )
     .await?;
-    nothing_armed(cluster).await?;
-    no_probe(cluster).await?;
+    check_nothing_armed(cluster).await?;
+    wait_for_no_probe(cluster).await?;
     let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
         .await?
         .context("no BundleDeployment")?;
@@ -115,22 +120,23 @@ pub(super) async fn what_only_the_operator_reaches_is_not_armed(cluster: &TestCl
     let index = useless
         .clone()
         .position(|port| port["name"] == "useless")
-        .context("the port is gone")?;
+        .context("the port was removed")?;
     let ports = json!([{"op": "remove", "path": format!("/spec/ports/{index}")}]);
     patch_service(cluster, &ports).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    no_probe(cluster).await
+    wait_for_no_probe(cluster).await
 }
 
-/// The API server calls the first address of an endpoint; the operator wants to see all of them, and nobody is at the other.
-pub(super) async fn what_only_the_api_server_reaches_is_not_armed(
+/// The API server calls the first address of an endpoint. The operator checks all addresses, and the second
+/// has no host.
+pub(super) async fn a_server_that_only_the_api_server_reaches_is_not_armed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let running = cluster.operator.start()?;
-    begin(cluster).await?;
+    start_install(cluster).await?;
     running.kill().await?;
     let awaited = json!({"metadata": {"name": "awaited"}, "data": {"A": "b"}});
-    succeed(&cluster.client, "POST", AWAITED, Some(&awaited)).await?;
+    succeed(&cluster.client, "POST", CONFIG_MAPS, Some(&awaited)).await?;
     let pod = until("a pod is ready", PATIENCE, async || {
         let pods = list(&cluster.client, PODS).await?;
         let ready = pods.into_iter().find(is_ready);
@@ -157,29 +163,33 @@ pub(super) async fn what_only_the_api_server_reaches_is_not_armed(
     });
     succeed(&cluster.client, "POST", SLICES, Some(&slice)).await?;
     let _running = cluster.operator.start()?;
-    stopped(
+    wait_until_stopped(
         cluster,
         "UnreachableFromOperator",
         "The operator found: 192.0.2.1:9443",
     )
     .await?;
-    stopped(
+    wait_until_stopped(
         cluster,
         "UnreachableFromOperator",
         "allow it from the namespace windlass-system, too",
     )
     .await?;
-    nothing_armed(cluster).await?;
-    no_probe(cluster).await?;
+    check_nothing_armed(cluster).await?;
+    wait_for_no_probe(cluster).await?;
     delete(&cluster.client, &format!("{SLICES}/half")).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    no_probe(cluster).await
+    wait_for_no_probe(cluster).await
 }
 
-async fn nothing_armed(cluster: &TestCluster) -> anyhow::Result<()> {
+async fn check_nothing_armed(cluster: &TestCluster) -> anyhow::Result<()> {
     for collection in [VALIDATING, MUTATING] {
         let armed = list(&cluster.client, &format!("{collection}?{INSTALLED}")).await?;
-        anyhow::ensure!(armed.is_empty(), "{} of {collection} are armed", armed.len());
+        anyhow::ensure!(
+            armed.is_empty(),
+            "{} objects of {collection} are armed",
+            armed.len()
+        );
     }
     Ok(())
 }
@@ -190,15 +200,15 @@ fn is_ready(pod: &Value) -> bool {
     ready.any(|condition| condition["status"] == "True")
 }
 
-/// Begins to install the sample, whose pods wait for a ConfigMap; waits until its Service is there.
-async fn begin(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Starts to install the sample, whose pods wait for a ConfigMap, and waits until its Deployment exists.
+async fn start_install(cluster: &TestCluster) -> anyhow::Result<()> {
     let folder = cluster.add_bundle(&sample::bundle("sample.v1"), "sample.v1-waiting")?;
     let image = format!("image: {}:v1", sample::IMAGE);
     let waiting = format!("{image}\n                envFrom: [{{configMapRef: {{name: awaited}}}}]");
     cluster.edit(&folder, &image, &waiting)?;
     let object = bundle_deployment("sample", sample::NAMESPACE, "sample.v1-waiting");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    until("the Deployment is there", PATIENCE, async || {
+    until("the Deployment exists", PATIENCE, async || {
         let deployment = get(&cluster.client, sample::DEPLOYMENT).await?;
         Ok(check(deployment.is_some(), || "no Deployment".to_owned()))
     })
@@ -210,8 +220,8 @@ async fn patch_service(cluster: &TestCluster, patch: &Value) -> anyhow::Result<(
     Ok(())
 }
 
-/// Waits until the API server is asked nothing any more.
-async fn no_probe(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Waits until all probes are deleted.
+async fn wait_for_no_probe(cluster: &TestCluster) -> anyhow::Result<()> {
     until("no probe is left", PATIENCE, async || {
         let left = list(&cluster.client, PROBES).await?;
         let names: Vec<_> = left.iter().map(|probe| text(probe, "/metadata/name")).collect();
