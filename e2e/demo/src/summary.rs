@@ -18,7 +18,7 @@ const KINDS: [(&str, &str, &str); 6] = [
 
 /// Summarizes the requests and their results. The last line has the totals.
 pub fn summary(report: &Report) -> String {
-    let mut lines = vec!["Successful requests by kind:".to_owned()];
+    let mut lines = vec![String::new(), "Successful requests by kind:".to_owned()];
     for (kind, name, meaning) in KINDS {
         if let Some(count) = report.by_kind.get(kind) {
             lines.push(format!("{count:>8} {name:<15}  {meaning}"));
@@ -35,7 +35,12 @@ pub fn summary(report: &Report) -> String {
             report.reinitializing, report.longest_reinitializing,
         ));
     }
-    lines.extend(report.first_failures().iter().map(|failure| format!("failed: {failure}")));
+    let failures = report.first_failures();
+    let hidden = report.failures.len() - failures.len();
+    lines.extend(failures.iter().map(|failure| format!("failed: {failure}")));
+    if hidden > 0 {
+        lines.push(format!("failed: {hidden} more requests"));
+    }
     lines.push(format!("{} requests, {} failed", report.requests, report.failed));
     lines.join("\n")
 }
