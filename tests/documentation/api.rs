@@ -1,4 +1,4 @@
-//! The reference of the API, made from the CustomResourceDefinitions.
+//! The API reference, generated from the CustomResourceDefinitions.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass::commands::manifests;
 use windlass_object::object;
 
-/// A text that fits into a cell of a table.
+/// Escapes a text for a table cell.
 pub(crate) fn cell(text: &str) -> String {
     text.split_whitespace()
         .collect::<Vec<_>>()
@@ -15,7 +15,7 @@ pub(crate) fn cell(text: &str) -> String {
         .replace('<', "&lt;")
 }
 
-/// The page: a section for each kind, with a table of its fields.
+/// Returns the page: a section with a table of fields for each kind.
 pub(crate) fn reference() -> String {
     let mut page =
         "# API\n\nThe fields of the kinds that Windlass brings. Made from their schemas.\n".to_owned();
@@ -54,7 +54,7 @@ fn section(page: &mut String, definition: &Value, version: &Value) {
     }
 }
 
-/// The rows of a field and of what is in it.
+/// Adds the rows of a field and of the fields below it.
 fn fields(page: &mut String, path: &str, schema: &Value, is_required: bool) {
     if schema.is_null() {
         return;

@@ -1,4 +1,4 @@
-//! Every command of ours that a page shows is one that the program takes, with these arguments.
+//! Every command of ours on a page is valid, with its arguments.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use windlass::commands::Cli;
 
 use crate::page::Page;
 
-/// The commands of `windlass` in a block of a shell: what is typed, not what is answered.
-fn typed(language: &str, block: &str) -> Vec<String> {
+/// Returns the `windlass` commands in a shell block, without their output.
+fn typed_commands(language: &str, block: &str) -> Vec<String> {
     let has_prompts = language == "console" && block.lines().any(|line| line.starts_with("$ "));
     let joined = block.replace("\\\n", " ");
     let lines = joined.lines().filter_map(|line| match has_prompts {
@@ -22,7 +22,7 @@ fn typed(language: &str, block: &str) -> Vec<String> {
         .collect()
 }
 
-/// The words of a line as a shell splits them, quotes in pairs.
+/// Splits a line into words like a shell, with pairs of quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
@@ -40,14 +40,14 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_command_is_one_that_windlass_takes() {
+fn every_command_is_valid() {
     let mut seen = 0;
     let mut refused = Vec::new();
     for page in Page::all() {
         let shells = page
             .code_blocks()
             .filter(|block| ["sh", "console"].contains(&block.language));
-        for command in shells.flat_map(|block| typed(block.language, block.text)) {
+        for command in shells.flat_map(|block| typed_commands(block.language, block.text)) {
             seen += 1;
             if let Err(error) = Cli::try_parse_from(words(&command))
                 && error.exit_code() != 0
@@ -61,7 +61,7 @@ fn every_command_is_one_that_windlass_takes() {
 }
 
 #[test]
-fn exit_codes_are_what_the_page_says() {
+fn exit_codes_match_the_page() {
     for (arguments, expected) in [
         (&["check", "--rules"][..], 0),
         (&["check", "/nowhere"], 1),
@@ -88,11 +88,11 @@ fn exit_codes_are_what_the_page_says() {
 }
 
 #[test]
-fn answers_and_comments_are_no_commands() {
+fn output_and_comments_are_ignored() {
     let block = "$ windlass certs > file | head -1\nwindlass is installed\n$ kubectl get pods\n";
-    assert_eq!(typed("console", block), ["windlass certs"]);
+    assert_eq!(typed_commands("console", block), ["windlass certs"]);
     assert_eq!(
-        typed("sh", "windlass rotate \\\n  a/b   # now\n"),
+        typed_commands("sh", "windlass rotate \\\n  a/b   # now\n"),
         ["windlass rotate    a/b"]
     );
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Pages that are made from the program.
+//! Pages that are generated from the program.
 
 use std::{env, fs, process::Command};
 
@@ -7,8 +7,8 @@ use crate::{
     page::{Page, root},
 };
 
-/// Holds a page against what it is made from, or writes it.
-fn hold(path: &str, made: &str) {
+/// Compares a page with its generated content, or writes it.
+fn check_page(path: &str, made: &str) {
     if env::var_os("WINDLASS_WRITE_DOCS").is_some() {
         fs::write(root().join(path), made).unwrap();
     }
@@ -19,7 +19,7 @@ fn hold(path: &str, made: &str) {
 }
 
 #[test]
-fn the_rules_are_those_of_the_program() {
+fn the_rules_page_is_up_to_date() {
     let printed = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["check", "--rules"])
         .output()
@@ -30,25 +30,25 @@ fn the_rules_are_those_of_the_program() {
         let (rule, says) = line.split_once(": ").unwrap();
         made.push_str(&format!("| `{rule}` | {} |\n", api::cell(says)));
     }
-    hold("docs/rules.md", &made);
+    check_page("docs/rules.md", &made);
 }
 
 #[test]
-fn the_fields_of_the_api_are_those_of_its_schemas() {
-    hold("docs/api.md", &api::reference());
+fn the_api_page_is_up_to_date() {
+    check_page("docs/api.md", &api::reference());
 }
 
-/// Holds what stands between two marks of a page against what it is made from, or writes it.
-fn hold_part(path: &str, mark: &str, made: &str) {
+/// Compares the section between two marks of a page with its generated content, or writes it.
+fn check_section(path: &str, mark: &str, made: &str) {
     let page = Page::read(path.into()).text;
     let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->\n"));
     let (before, rest) = page.split_once(&begin).unwrap();
     let (_, after) = rest.split_once(&end).unwrap();
-    hold(path, &format!("{before}{begin}{made}{end}{after}"));
+    check_page(path, &format!("{before}{begin}{made}{end}{after}"));
 }
 
 #[test]
-fn the_checks_of_the_doctor_are_those_of_the_program() {
+fn the_doctor_page_is_up_to_date() {
     let printed = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["doctor", "--checks"])
         .output()
@@ -61,5 +61,5 @@ fn the_checks_of_the_doctor_are_those_of_the_program() {
         made.push_str(&format!("| `{name}` | {group} | {} |\n", api::cell(says)));
     }
     made.push('\n');
-    hold_part("docs/doctor.md", "checks", &made);
+    check_section("docs/doctor.md", "checks", &made);
 }

@@ -1,10 +1,10 @@
-//! Links lead to files and headings that exist, and the table of contents has every page.
+//! Every link has a target, and the table of contents lists every page.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::page::{Page, root};
 
-/// A path without `..` in it.
+/// Returns a path without `..`.
 fn normalized(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for component in path.components() {
@@ -20,7 +20,7 @@ fn normalized(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_has_a_target() {
     let mut broken = Vec::new();
     for page in Page::all() {
         for link in page.links() {
@@ -37,7 +37,7 @@ fn every_link_leads_somewhere() {
             }
         }
     }
-    assert!(broken.is_empty(), "links that lead nowhere: {broken:#?}");
+    assert!(broken.is_empty(), "links without a target: {broken:#?}");
 }
 
 #[test]
@@ -54,6 +54,6 @@ fn the_table_of_contents_has_every_page() {
     pages.sort();
     assert_eq!(
         listed, pages,
-        "docs/SUMMARY.md is not the list of the pages in docs"
+        "docs/SUMMARY.md does not list the pages in docs"
     );
 }

@@ -1,4 +1,4 @@
-//! Every YAML of a page can be read, and objects of our kinds are what their schemas ask for.
+//! Every YAML block can be parsed, and objects of our kinds match their schemas.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use windlass_object::object;
 
 use crate::page::Page;
 
-/// The string at a JSON pointer, or nothing.
+/// Returns the string at a JSON pointer, or an empty one.
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object::text(object, pointer).unwrap_or_default()
 }
 
-/// The schemas of our kinds, by `apiVersion` and `kind`.
+/// Returns the schemas of our kinds by `apiVersion` and `kind`.
 fn schemas() -> BTreeMap<(String, String), Structural> {
     let objects = manifests::objects().unwrap().into_iter();
     let objects = objects
@@ -34,7 +34,7 @@ fn schemas() -> BTreeMap<(String, String), Structural> {
 }
 
 #[test]
-fn every_object_is_what_its_schema_asks_for() {
+fn every_object_matches_its_schema() {
     let schemas = schemas();
     let mut seen = 0;
     let mut wrong = Vec::new();

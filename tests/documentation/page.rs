@@ -1,4 +1,4 @@
-//! A Markdown file, as far as its code blocks, headings and links go.
+//! The code blocks, headings and links of a Markdown file.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-/// What stands between two fences.
+/// A fenced code block.
 pub(crate) struct CodeBlock<'a> {
     pub(crate) language: &'a str,
     pub(crate) text: &'a str,
@@ -24,7 +24,7 @@ pub(crate) struct CodeBlock<'a> {
 // === impl Page ===
 
 impl Page {
-    /// The README, CONTRIBUTING.md and everything in `docs`.
+    /// Returns the README, CONTRIBUTING.md and all pages in `docs`.
     pub(crate) fn all() -> Vec<Self> {
         let mut paths = vec![PathBuf::from("README.md"), PathBuf::from("CONTRIBUTING.md")];
         for folder in ["docs", "docs/runbooks"] {
@@ -50,7 +50,7 @@ impl Page {
         })
     }
 
-    /// The anchors of headings, as GitHub and mdBook make them.
+    /// Returns the anchors of headings, as GitHub and mdBook create them.
     pub(crate) fn anchors(&self) -> Vec<String> {
         let outside = self.without_code();
         let headings = outside.lines().filter(|line| line.starts_with('#'));
@@ -65,7 +65,7 @@ impl Page {
             .collect()
     }
 
-    /// Where links lead, but for those to other sites.
+    /// Returns the targets of links, except for those to other sites.
     pub(crate) fn links(&self) -> Vec<String> {
         static LINK: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\]\(([^)\s]+)\)").unwrap());
         let outside = self.without_code();
@@ -75,7 +75,7 @@ impl Page {
         links.filter(|link| !link.contains("://")).collect()
     }
 
-    fn without_code(&self) -> String {
+    pub(crate) fn without_code(&self) -> String {
         let mut is_code = false;
         let mut lines = Vec::new();
         for line in self.text.lines() {
@@ -89,7 +89,6 @@ impl Page {
     }
 }
 
-/// The root of the repository.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

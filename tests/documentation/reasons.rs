@@ -1,4 +1,4 @@
-//! Every reason of a condition or an event is explained.
+//! Every reason of a condition or an event is documented.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::LazyLock};
 
@@ -6,12 +6,12 @@ use regex::Regex;
 
 use crate::page::{Page, root};
 
-/// What is spelled like a reason in the program and is none: kinds, values of fields, conditions, actions of events, types
-/// that are printed, and reasons of others that are looked for.
+/// Words that are spelled like reasons and are none: kinds, values of fields, conditions, actions of events,
+/// printed types, and reasons of other controllers.
 const OTHER_WORDS: &str = include_str!("other_words.txt");
 
-/// The words in the program that are spelled like reasons.
-fn words(folder: &Path, found: &mut BTreeSet<String>) {
+/// Collects the words in the program that are spelled like reasons.
+fn reason_like_words(folder: &Path, found: &mut BTreeSet<String>) {
     static TESTS: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"#\[cfg\(test\)\]\n(pub\S* )?mod \w+ \{").unwrap());
     static WORD: LazyLock<Regex> =
@@ -23,7 +23,7 @@ fn words(folder: &Path, found: &mut BTreeSet<String>) {
             continue;
         }
         if path.is_dir() {
-            words(&path, found);
+            reason_like_words(&path, found);
             continue;
         }
         let source = fs::read_to_string(&path).unwrap();
@@ -37,7 +37,7 @@ fn words(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The variants of an enum whose values are printed by their names.
+/// Returns the variants of an enum whose values are printed by name.
 fn variants(path: &str, head: &str) -> BTreeSet<String> {
     static VARIANT: LazyLock<Regex> = LazyLock::new(|| Regex::new("(?m)^    ([A-Z][A-Za-z]+),$").unwrap());
     let source = fs::read_to_string(root().join(path)).unwrap();
@@ -50,8 +50,8 @@ fn variants(path: &str, head: &str) -> BTreeSet<String> {
     variants
 }
 
-/// What the page explains: the first column of its tables.
-fn explained() -> BTreeSet<String> {
+/// Returns the first column of the page's tables.
+fn explained_reasons() -> BTreeSet<String> {
     static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new("`([A-Za-z]+)`").unwrap());
     let page = Page::read("docs/troubleshooting.md".into());
     let rows = page.text.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -73,26 +73,26 @@ fn every_reason_is_explained() {
         "crates/oci/src/client",
         "crates/bundle/src/upgrade",
     ] {
-        words(&root().join(folder), &mut found);
+        reason_like_words(&root().join(folder), &mut found);
     }
     let others: BTreeSet<_> = OTHER_WORDS.split_whitespace().map(str::to_owned).collect();
-    let explained = explained();
+    let explained = explained_reasons();
     let missing: Vec<_> = found
         .iter()
         .filter(|word| !others.contains(*word) && !explained.contains(*word))
         .collect();
     assert!(
         missing.is_empty(),
-        "reasons that docs/troubleshooting.md does not explain (what is none belongs into other_words.txt): {missing:?}"
+        "reasons that docs/troubleshooting.md does not explain (other words belong in other_words.txt): {missing:?}"
     );
     let gone: Vec<_> = explained.difference(&found).collect();
     assert!(
         gone.is_empty(),
-        "explained in docs/troubleshooting.md, and in no code: {gone:?}"
+        "explained in docs/troubleshooting.md, but not in the code: {gone:?}"
     );
     let unused: Vec<_> = others.difference(&found).collect();
     assert!(
         unused.is_empty(),
-        "in other_words.txt, and in no code: {unused:?}"
+        "in other_words.txt, but not in the code: {unused:?}"
     );
 }
