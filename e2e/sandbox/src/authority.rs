@@ -1,4 +1,4 @@
-//! The sandbox's own certificate authority: its serving certificate and its clients'.
+//! The sandbox's own certificate authority, which issues its serving and client certificates.
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -18,13 +18,13 @@ pub(crate) struct Identity {
     pub(crate) key: String,
 }
 
-/// The authority; its key never leaves it.
+/// The certificate authority. Its key stays inside.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 // === impl Authority ===
 
 impl Authority {
-    /// A new one.
+    /// Creates a certificate authority with a new key.
     pub(crate) fn new() -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::default();
         params
@@ -35,12 +35,12 @@ impl Authority {
         Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
     }
 
-    /// The authority's certificate as PEM.
+    /// Returns the CA certificate as PEM.
     pub(crate) fn certificate(&self) -> String {
         self.0.pem()
     }
 
-    /// A client certificate for a user.
+    /// Issues a client certificate for a user.
     pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<Identity, rcgen::Error> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
@@ -56,7 +56,8 @@ impl Authority {
         })
     }
 
-    /// What the API server serves with: its certificate for loopback, and trust in its own clients.
+    /// Returns the TLS configuration of the API server: a certificate for loopback, and trust in this
+    /// authority's clients.
     pub(crate) fn serving(&self) -> Result<Arc<ServerConfig>, Box<dyn std::error::Error + Send + Sync>> {
         let key = KeyPair::generate()?;
         let names = [

@@ -1,7 +1,7 @@
-//! Conversion of custom resources between versions, by strategy None or Webhook.
+//! Conversion of custom resources between versions, with strategy None or Webhook.
 //!
-//! Like the real server, a webhook is sent one object a call, and any failure fails the request: an object is never
-//! handed out unconverted.
+//! Like the real server, it sends a webhook one object per call, and any failure fails the request: an object
+//! is never returned unconverted.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 
 use crate::{StatusError, webhook::WebhookClient};
 
-/// How long a conversion webhook may take; it cannot be set.
+/// The timeout of a conversion webhook; it is not configurable.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The review versions that the API server knows.
+/// The review versions that the API server supports.
 const KNOWN_REVIEWS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Converts `objects` of `kind` to `desired_api_version`, as `spec.conversion` of their CRD says.
+/// Converts `objects` of `kind` to `desired_api_version` according to `spec.conversion` of their CRD.
 ///
-/// Objects that are of that version already stay as they are.
+/// Objects that have that version already are returned unchanged.
 ///
 /// # Errors
 ///
-/// A 500 without a reason, in the real server's words, when the webhook cannot be called or its answer is not what
-/// was asked for.
+/// A 500 without a reason, with the message of the real server, when the webhook cannot be called or returns
+/// an unexpected response.
 pub async fn convert(
     client: &WebhookClient,
     conversion: &Value,
@@ -93,7 +93,7 @@ async fn convert_by_webhook(
         .map_err(|problem| StatusError::new(500, "", format!("{subject} returned invalid object{problem}")))
 }
 
-/// `uid` and `result` of a response.
+/// Checks `uid` and `result` of a response.
 fn check_envelope(response: &Value, uid: &str) -> Result<(), String> {
     let answered = response["uid"].as_str().unwrap_or_default();
     if answered != uid {
@@ -110,7 +110,7 @@ fn check_envelope(response: &Value, uid: &str) -> Result<(), String> {
     }
 }
 
-/// Takes the answered object, with the metadata of the original but for labels and annotations.
+/// Returns the converted object with the metadata of the original, except for labels and annotations.
 fn accept(original: &Value, answered: &Value, kind: &str, desired: &str) -> Result<Value, String> {
     let text = |object: &Value, pointer: &str| {
         object
@@ -160,7 +160,7 @@ fn accept(original: &Value, answered: &Value, kind: &str, desired: &str) -> Resu
     Ok(accepted)
 }
 
-/// A random UUID, for requests to webhooks.
+/// Returns a random UUID for a request to a webhook.
 pub(crate) fn request_uid() -> String {
     let mut bytes: [u8; 16] = rand::rng().random();
     bytes[6] = (bytes[6] & 0x0f) | 0x40;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_metadata_only_labels_and_annotations_change() {
+    fn only_labels_and_annotations_of_the_metadata_change() {
         let mut answered = object("v2");
         answered["metadata"] =
             json!({"name": "a", "uid": "u", "finalizers": [], "annotations": {"new": "1"}});
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_not_the_object_is_refused() {
+    fn a_response_with_another_object_is_rejected() {
         let original = object("v1");
         let cases: [(&str, Value, &str); 4] = [
             (
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_result_decides() {
+    fn a_failed_result_fails_the_conversion() {
         let response = |uid: &str, result: Value| json!({"uid": uid, "result": result});
         assert_eq!(
             check_envelope(&response("u", json!({"status": "Success"})), "u"),

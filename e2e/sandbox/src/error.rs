@@ -1,4 +1,4 @@
-//! Errors as the API shows them: `meta/v1 Status`.
+//! API errors, in the form of a `meta/v1 Status`.
 
 use std::fmt;
 
@@ -11,20 +11,20 @@ pub struct Cause {
     pub reason: String,
     /// Human-readable text.
     pub message: String,
-    /// The field's path, for example `spec.ports[0].port`; empty when there is none.
+    /// The field's path, for example `spec.ports[0].port`; empty for errors without a field.
     pub field: String,
 }
 
-/// A failed request: what becomes a `Status` object with an HTTP status code.
+/// A failed request, which is returned as a `Status` object with an HTTP status code.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusError {
     /// The HTTP status code.
     pub code: u16,
-    /// `reason`, for example `NotFound`; may be empty, as the real server's is for webhook failures.
+    /// `reason`, for example `NotFound`; empty for webhook failures, as on the real server.
     pub reason: String,
     /// `message`.
     pub message: String,
-    /// `details.name`, `.group` and `.kind`, without those that are empty.
+    /// `details.name`, `.group` and `.kind`; empty ones are omitted.
     pub subject: Subject,
     /// `details.causes`.
     pub causes: Vec<Cause>,
@@ -32,14 +32,14 @@ pub struct StatusError {
     pub retry_after: Option<u32>,
 }
 
-/// What a [`StatusError`] is about.
+/// The object of a [`StatusError`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The object's name.
     pub name: String,
     /// Its API group.
     pub group: String,
-    /// Its kind, or its resource: the real server uses either.
+    /// Its kind or its resource: the real server uses both.
     pub kind: String,
     /// Its uid.
     pub uid: String,
@@ -48,7 +48,7 @@ pub struct Subject {
 // === impl StatusError ===
 
 impl StatusError {
-    /// An error without a subject.
+    /// Creates an error without a subject.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -60,12 +60,12 @@ impl StatusError {
         }
     }
 
-    /// 400 BadRequest.
+    /// Returns a 400 BadRequest.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 500 InternalError.
+    /// Returns a 500 InternalError.
     pub fn internal(problem: impl Into<String>) -> Self {
         let message = problem.into();
         let cause = Cause {
@@ -80,7 +80,7 @@ impl StatusError {
         }
     }
 
-    /// The object's `Status` form.
+    /// Returns the error as a `Status` object.
     pub fn to_status(&self) -> Value {
         let mut details = json!({});
         let subject = [

@@ -1,10 +1,10 @@
-//! Errors of fields, and the answer that they become.
+//! Field errors, and the `Status` that reports them.
 
 use crate::{Cause, StatusError, Subject};
 
 pub use structural_schema::{FieldError, Violation};
 
-/// The 422 that the API answers when fields of an object are wrong.
+/// Returns the 422 for an object with invalid fields.
 ///
 /// `kind` is the object's kind, `group` its API group, empty for core.
 pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> StatusError {

@@ -1,6 +1,6 @@
-//! An in-process Kubernetes API server: small, honest, and only what Windlass's paths need.
+//! An in-process Kubernetes API server: small, and limited to what Windlass needs.
 //!
-//! Its rules are the real server's. What it does not know it refuses loudly; it never pretends.
+//! It follows the rules of the real server, and rejects requests that it does not support.
 
 pub mod admission;
 mod authority;

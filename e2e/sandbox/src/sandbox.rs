@@ -1,4 +1,4 @@
-//! A cluster to start and to connect to.
+//! Starts an API server with its controllers, and issues kubeconfigs for it.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -16,22 +16,23 @@ use crate::{
     storage::Store,
 };
 
-/// How a [`Sandbox`] behaves.
+/// Options of a [`Sandbox`].
 #[derive(Clone, Debug)]
 pub struct SandboxOptions {
-    /// The port on loopback; 0 for a free one.
+    /// The port on loopback; 0 selects a free one.
     pub port: u16,
-    /// How long lists of converted versions answer 429 after a change of a CRD's `spec`, as the real server's do.
+    /// How long lists of converted versions return 429 after a change of a CRD's `spec`, as on the real
+    /// server.
     pub reinitializing: Duration,
 }
 
-/// A running API server with its controllers. It ends when it is dropped.
+/// A running API server with its controllers. Dropping it stops both.
 pub struct Sandbox {
     server: ApiServer,
     authority: Authority,
     address: SocketAddr,
     tls: Arc<ServerConfig>,
-    /// Ends every connection when it is dropped.
+    /// Closes all connections when dropped.
     front: Mutex<Option<DropGuard>>,
     _stop: DropGuard,
 }
@@ -44,11 +45,11 @@ pub enum StartError {
     Listen {
         /// The port.
         port: u16,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// Its certificates could not be made.
-    #[error("cannot make the certificates of the API server: {0}")]
+    /// Its certificates could not be created.
+    #[error("cannot create the certificates of the API server: {0}")]
     Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -66,13 +67,13 @@ impl Default for SandboxOptions {
 // === impl Sandbox ===
 
 impl Sandbox {
-    /// Starts one.
+    /// Starts a sandbox.
     ///
     /// # Errors
     ///
-    /// When the port is taken.
+    /// When the port is in use.
     pub fn start(options: SandboxOptions) -> BoxFuture<'static, Result<Self, StartError>> {
-        // Boxed: the body is compiled here once, not again in every program that runs it.
+        // Boxed, so that the body is compiled once here and not again in every program that calls it.
         Box::pin(async move {
             let authority = Authority::new().map_err(|error| StartError::Certificates(error.into()))?;
             let tls = authority.serving().map_err(StartError::Certificates)?;
@@ -92,11 +93,11 @@ impl Sandbox {
         })
     }
 
-    /// A kubeconfig for a user with a client certificate.
+    /// Returns a kubeconfig for a user with a client certificate.
     ///
     /// # Errors
     ///
-    /// When the certificate cannot be made.
+    /// When the certificate cannot be created.
     pub fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<String, StartError> {
         let identity = self
             .authority
@@ -108,7 +109,7 @@ impl Sandbox {
         ]))
     }
 
-    /// A kubeconfig for a ServiceAccount, with a token that lives for a day.
+    /// Returns a kubeconfig for a ServiceAccount, with a token that is valid for a day.
     pub fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> String {
         let token = self.server.token(namespace, name, Duration::from_secs(86_400));
         self.kubeconfig_with(&[("token", token)])
@@ -130,17 +131,17 @@ impl Sandbox {
         )
     }
 
-    /// Where it listens.
+    /// Returns the address of the API server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Restarts the API server: every connection is cut, for a while nobody answers at its port, and then it is there
-    /// again with all that was stored.
+    /// Restarts the API server: closes every connection, stops listening for `down`, and then serves the same
+    /// objects again.
     ///
     /// # Errors
     ///
-    /// When its port is taken meanwhile.
+    /// When another process has taken its port.
     pub async fn restart(&self, down: Duration) -> Result<(), StartError> {
         drop(self.front.lock().take());
         tokio::time::sleep(down).await;
@@ -149,17 +150,17 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Ways to make it misbehave.
+    /// Returns the faults to inject into requests.
     pub fn faults(&self) -> &Faults {
         self.server.faults()
     }
 
-    /// Every request of an object or a collection up to now.
+    /// Returns all requests so far for an object or a collection.
     pub fn requests(&self) -> Vec<AuditEvent> {
         self.server.requests()
     }
 
-    /// What is stored.
+    /// Returns the object store.
     pub fn store(&self) -> &Store {
         &self.server.shared().store
     }
@@ -170,7 +171,7 @@ async fn bind(port: u16) -> Result<(TcpListener, SocketAddr), StartError> {
     listening.map_err(|source| StartError::Listen { port, source })
 }
 
-/// Answers at `listener` until what is returned is dropped.
+/// Serves at `listener` until the returned guard is dropped.
 fn serve(server: &ApiServer, listener: TcpListener, tls: &Arc<ServerConfig>) -> DropGuard {
     let end = CancellationToken::new();
     tokio::spawn(front::serve(server.clone(), listener, tls.clone(), end.clone()));

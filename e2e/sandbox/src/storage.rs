@@ -1,7 +1,7 @@
 //! Objects, resource versions and watches.
 //!
-//! One counter numbers every change of every object. A bounded log of changes feeds the watches; whoever asks for
-//! more of the past than it holds is told that it has expired.
+//! One counter numbers every change of every object. Watches read from a bounded log of changes; a watch from
+//! before the start of the log fails with [`Expired`].
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// How many changes are remembered.
+/// How many changes the log keeps.
 const REMEMBERED: usize = 20_000;
 
-/// Where an object is kept.
+/// The key of a stored object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StorageKey {
     /// The API group; empty for core.
@@ -28,25 +28,25 @@ pub struct StorageKey {
     pub name: String,
 }
 
-/// A collection, or all collections of a resource.
+/// The objects of a resource in one namespace or in all.
 #[derive(Clone, Copy, Debug)]
 pub struct Collection<'a> {
     /// The API group; empty for core.
     pub group: &'a str,
     /// The plural name of the resource.
     pub resource: &'a str,
-    /// The namespace; `None` for all of them.
+    /// The namespace; `None` for all.
     pub namespace: Option<&'a str>,
 }
 
-/// What a change did.
+/// The type of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
-    /// The object is new.
+    /// The object was created.
     Added,
-    /// It was replaced.
+    /// The object was updated.
     Modified,
-    /// It is gone.
+    /// The object was deleted.
     Deleted,
 }
 
@@ -55,24 +55,24 @@ pub enum EventType {
 pub struct Event {
     /// The change's number.
     pub revision: u64,
-    /// What happened.
+    /// The type of the change.
     pub change: EventType,
-    /// Which object.
+    /// The key of the object.
     pub key: StorageKey,
-    /// The object as it is now; as it was last, with the change's number, when it is gone.
+    /// The object after the change; for a deletion, its last state with the number of this change.
     pub object: Arc<Value>,
-    /// The object as it was before.
+    /// The object before the change.
     pub previous: Option<Arc<Value>>,
 }
 
-/// A write met a newer object than it was made for.
+/// The object has changed since the writer read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale;
 
-/// The log no longer reaches back as far as was asked.
+/// The log no longer contains all requested changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expired {
-    /// The oldest number that can be asked for.
+    /// The oldest revision from which changes can be read.
     pub oldest: u64,
 }
 
@@ -92,7 +92,7 @@ struct Inner {
 // === impl Collection ===
 
 impl Collection<'_> {
-    /// Whether an object is in it.
+    /// Reports whether the collection contains an object.
     pub fn contains(&self, key: &StorageKey) -> bool {
         key.group == self.group
             && key.resource == self.resource
@@ -104,7 +104,7 @@ impl Collection<'_> {
 
 impl Default for Store {
     fn default() -> Self {
-        // The real server's first objects have numbers of some hundreds; 0 and 1 mean something of their own.
+        // The first objects of the real server have numbers of some hundreds; 0 and 1 have special meanings.
         let revision = 100;
         Self {
             inner: Mutex::new(Inner {
@@ -119,22 +119,22 @@ impl Default for Store {
 }
 
 impl Store {
-    /// The number of the last change.
+    /// Returns the number of the last change.
     pub fn revision(&self) -> u64 {
         self.inner.lock().revision
     }
 
-    /// Tells of every change.
+    /// Returns a receiver that yields the number of each change.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.revision.subscribe()
     }
 
-    /// One object.
+    /// Returns one object.
     pub fn read(&self, key: &StorageKey) -> Option<Arc<Value>> {
         self.inner.lock().objects.get(key).cloned()
     }
 
-    /// The objects of a collection in the order of their names, and the number of the last change.
+    /// Returns the objects of a collection, sorted by name, and the number of the last change.
     pub fn list(&self, collection: Collection<'_>) -> (Vec<(StorageKey, Arc<Value>)>, u64) {
         let inner = self.inner.lock();
         let first = StorageKey {
@@ -152,7 +152,7 @@ impl Store {
         (found, inner.revision)
     }
 
-    /// Every object of the cluster.
+    /// Returns every object of the cluster.
     pub fn everything(&self) -> Vec<(StorageKey, Arc<Value>)> {
         let inner = self.inner.lock();
         inner
@@ -166,16 +166,16 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When there is one of that name already.
+    /// When an object with this key exists.
     pub fn create(&self, key: StorageKey, object: Value) -> Result<Arc<Value>, Stale> {
         self.write(key, object, None)
     }
 
-    /// Replaces an object that is still the one of `revision`.
+    /// Replaces an object if its resourceVersion is `revision`.
     ///
     /// # Errors
     ///
-    /// When it has changed or is gone.
+    /// When it has changed or was deleted.
     pub fn replace(&self, key: StorageKey, object: Value, revision: &str) -> Result<Arc<Value>, Stale> {
         self.write(key, object, Some(revision))
     }
@@ -206,11 +206,11 @@ impl Store {
         Ok(object)
     }
 
-    /// Removes an object that is still the one of `revision`, and returns it as its watchers see it last.
+    /// Removes an object if its resourceVersion is `revision`, and returns it as watchers receive it.
     ///
     /// # Errors
     ///
-    /// When it has changed or is gone.
+    /// When it has changed or was deleted.
     pub fn remove(&self, key: &StorageKey, revision: &str) -> Result<Arc<Value>, Stale> {
         let mut inner = self.inner.lock();
         if inner.objects.get(key).map(|object| version(object)) != Some(revision) {
@@ -232,11 +232,12 @@ impl Store {
         Ok(last)
     }
 
-    /// The changes of a collection after `revision`, and the number up to which they were looked for.
+    /// Returns the changes of a collection after `revision`, and the number of the last change that was
+    /// considered.
     ///
     /// # Errors
     ///
-    /// When they are no longer all remembered.
+    /// When the log no longer contains all of them.
     pub fn since(&self, revision: u64, collection: Collection<'_>) -> Result<(Vec<Event>, u64), Expired> {
         let inner = self.inner.lock();
         if revision < inner.forgotten {
@@ -253,7 +254,7 @@ impl Store {
         Ok((found.collect(), inner.revision))
     }
 
-    /// Forgets all changes up to now, as etcd does when it is compacted.
+    /// Discards all changes so far, like a compaction of etcd.
     pub fn compact(&self) {
         let mut inner = self.inner.lock();
         inner.forgotten = inner.revision;
@@ -273,7 +274,7 @@ impl Inner {
     }
 }
 
-/// `metadata.resourceVersion`; empty when there is none.
+/// Returns `metadata.resourceVersion`; empty when it is absent.
 pub fn version(object: &Value) -> &str {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default()
 }
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_write_is_refused_and_changes_nothing() {
+    fn a_stale_write_fails_and_changes_nothing() {
         let store = Store::default();
         let first = store.create(key("a", "x"), json!({"metadata": {}})).unwrap();
         assert_eq!(store.create(key("a", "x"), json!({"metadata": {}})), Err(Stale));
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_after_a_number_and_in_order() {
+    fn changes_after_a_revision_are_returned_in_order() {
         let store = Store::default();
         let start = store.revision();
         let first = store.create(key("a", "x"), json!({"metadata": {}})).unwrap();

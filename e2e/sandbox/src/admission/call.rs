@@ -1,4 +1,4 @@
-//! One call of one webhook.
+//! Calls a single admission webhook.
 
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use crate::{StatusError, conversion::request_uid, webhook::WebhookClient};
 /// The default of `timeoutSeconds`.
 const DEFAULT_TIMEOUT: u64 = 10;
 
-/// What a webhook that allows a request answers.
 #[derive(Default)]
 pub(super) struct AllowedReview {
     /// A JSON patch.
@@ -25,16 +24,16 @@ pub(super) struct AllowedReview {
     pub(super) warnings: Vec<String>,
 }
 
-/// Why a call did not come to an answer.
+/// Why a call did not return a valid review.
 enum Failure {
-    /// The webhook cannot be reached or does not answer as it should: its failurePolicy decides.
+    /// The webhook cannot be reached or returns an invalid response: its failurePolicy decides.
     Webhook(String),
-    /// The request fails whatever the failurePolicy says.
+    /// The request fails regardless of the failurePolicy.
     Request(StatusError),
 }
 
-/// Asks one webhook about `object`.
-pub(super) async fn ask(
+/// Calls one webhook with `object`.
+pub(super) async fn call_webhook(
     client: &WebhookClient,
     hook: &WebhookMatch<'_>,
     request: &ReviewRequest,
@@ -61,7 +60,7 @@ pub(super) async fn ask(
         let message = format!("admission webhook {name:?} does not support dry run");
         return Err(StatusError::bad_request(message));
     }
-    match answer(client, hook, name, request, object, convert).await {
+    match send_review(client, hook, name, request, object, convert).await {
         Ok(outcome) => Ok(outcome),
         Err(Failure::Request(error)) => Err(error),
         Err(Failure::Webhook(_)) if ignores_failures => Ok(AllowedReview::default()),
@@ -71,7 +70,7 @@ pub(super) async fn ask(
     }
 }
 
-async fn answer(
+async fn send_review(
     client: &WebhookClient,
     hook: &WebhookMatch<'_>,
     name: &str,
@@ -152,7 +151,7 @@ fn warnings(response: &Value) -> Vec<String> {
     listed.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The error that a denied request fails with.
+/// Returns the error of a denied request.
 fn denial(name: &str, status: &Value) -> StatusError {
     let text = |field: &str| status[field].as_str().filter(|text| !text.is_empty());
     let prefix = format!("admission webhook {name:?} denied the request");
@@ -170,7 +169,7 @@ fn denial(name: &str, status: &Value) -> StatusError {
     StatusError::new(code, reason, message)
 }
 
-/// `request` of an AdmissionReview.
+/// Builds the `request` of an AdmissionReview.
 async fn review_request(
     hook: &WebhookMatch<'_>,
     request: &ReviewRequest,
@@ -213,8 +212,8 @@ async fn review_request(
     Ok(review)
 }
 
-/// Applies a webhook's patch to the object in the version that it saw, and brings it back.
-pub(super) async fn patched(
+/// Applies a webhook's patch to the object in the version that it received, and converts the result back.
+pub(super) async fn apply_patch(
     hook: &WebhookMatch<'_>,
     request: &ReviewRequest,
     object: &Value,

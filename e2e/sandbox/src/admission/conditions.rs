@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::request::ReviewRequest;
 
-/// What is said of a condition that is false, to tell it from one that fails.
+/// Marks a condition that evaluates to false, to tell it from one that fails.
 const FALSE: &str = "the condition is false";
 
 /// Whether a webhook is called.
@@ -15,7 +15,7 @@ pub(super) enum MatchResult {
     Call,
     /// A condition is false.
     Skip,
-    /// No condition is false, and one cannot be evaluated: the failurePolicy decides.
+    /// No condition is false, and at least one cannot be evaluated: the failurePolicy decides.
     Failed(String),
 }
 
@@ -30,7 +30,7 @@ fn expressions(webhook: &Value) -> Vec<VapExpression> {
         .collect()
 }
 
-/// The conditions of a webhook that do not compile: their index, the expression, and what is wrong.
+/// Returns the conditions of a webhook that do not compile: index, expression and error.
 pub fn problems(webhook: &Value) -> Vec<(usize, String, String)> {
     let expressions = expressions(webhook);
     let compiled = VapEvaluator::builder().build().compile_expressions(&expressions);

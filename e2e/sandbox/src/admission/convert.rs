@@ -1,4 +1,4 @@
-//! Conversion, as far as webhooks need it.
+//! The conversion that admission webhooks need.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::StatusError;
 
 /// Converts an object to another version, for webhooks that match that version.
 pub trait Convert: Sync {
-    /// `object` in `api_version`.
+    /// Returns `object` in `api_version`.
     fn convert(
         &self,
         object: &Value,

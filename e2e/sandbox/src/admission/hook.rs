@@ -1,4 +1,4 @@
-//! Which webhooks a request concerns.
+//! Selects the webhooks that match a request.
 
 use serde_json::Value;
 
@@ -13,12 +13,12 @@ pub(super) struct WebhookMatch<'a> {
     pub(super) version: ServedVersion,
 }
 
-/// The webhooks that a request concerns, in the order in which they are called.
+/// Returns the webhooks that match a request, in calling order.
 pub(super) fn matching_hooks<'a>(
     configurations: &'a [Value],
     request: &ReviewRequest,
 ) -> Vec<WebhookMatch<'a>> {
-    // Webhooks cannot keep an administrator from removing webhooks.
+    // A webhook cannot prevent an administrator from removing webhooks.
     let own_kinds = ["validatingwebhookconfigurations", "mutatingwebhookconfigurations"];
     if request.resource.group == "admissionregistration.k8s.io"
         && own_kinds.contains(&request.resource.resource.as_str())
@@ -33,7 +33,7 @@ pub(super) fn matching_hooks<'a>(
         .filter_map(|webhook| {
             Some(WebhookMatch {
                 webhook,
-                version: matching::version(webhook, request)?,
+                version: matching::matched_version(webhook, request)?,
             })
         })
         .collect()

@@ -1,4 +1,4 @@
-//! Whether a webhook is asked about a request, and in which version of the object.
+//! Decides whether a webhook matches a request, and in which version of the object.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{
 };
 
 impl ServedVersion {
-    /// `group/version`, or only the version for the core group.
+    /// Returns `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -18,8 +18,9 @@ impl ServedVersion {
     }
 }
 
-/// The version in which `webhook` wants to see the object; `None` when the request does not concern it.
-pub(super) fn version(webhook: &Value, request: &ReviewRequest) -> Option<ServedVersion> {
+/// Returns the version in which `webhook` receives the object; `None` when the webhook does not match the
+/// request.
+pub(super) fn matched_version(webhook: &Value, request: &ReviewRequest) -> Option<ServedVersion> {
     let own = ServedVersion {
         group: request.resource.group.clone(),
         version: request.resource.version.clone(),
@@ -30,7 +31,7 @@ pub(super) fn version(webhook: &Value, request: &ReviewRequest) -> Option<Served
     let wanted = std::iter::once(own)
         .chain(others)
         .find(|version| rules.iter().any(|rule| rule_matches(rule, request, version)))?;
-    selected(webhook, request).then_some(wanted)
+    selectors_match(webhook, request).then_some(wanted)
 }
 
 fn rule_matches(rule: &Value, request: &ReviewRequest, version: &ServedVersion) -> bool {
@@ -52,12 +53,13 @@ fn rule_matches(rule: &Value, request: &ReviewRequest, version: &ServedVersion) 
             entries
                 .iter()
                 .filter_map(Value::as_str)
-                .any(|entry| names(entry, request))
+                .any(|entry| names_resource(entry, request))
         })
 }
 
-/// Whether an entry of `resources` (`pods`, `pods/status`, `*`, `*/*`, `pods/*`, `*/scale`) names the request's.
-fn names(entry: &str, request: &ReviewRequest) -> bool {
+/// Reports whether an entry of `resources` (`pods`, `pods/status`, `*`, `*/*`, `pods/*`, `*/scale`) matches
+/// the requested resource.
+fn names_resource(entry: &str, request: &ReviewRequest) -> bool {
     let (resource, subresource) = entry.split_once('/').unwrap_or((entry, ""));
     (resource == "*" || resource == request.resource.resource)
         && match subresource {
@@ -66,8 +68,8 @@ fn names(entry: &str, request: &ReviewRequest) -> bool {
         }
 }
 
-/// The webhook's namespaceSelector and objectSelector.
-fn selected(webhook: &Value, request: &ReviewRequest) -> bool {
+/// Evaluates the webhook's namespaceSelector and objectSelector.
+fn selectors_match(webhook: &Value, request: &ReviewRequest) -> bool {
     let namespaced = !request.namespace.is_empty() || request.kind == "Namespace";
     if namespaced && !selector::matches(&webhook["namespaceSelector"], &request.namespace_labels) {
         return false;

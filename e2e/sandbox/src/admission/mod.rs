@@ -1,8 +1,8 @@
-//! Admission webhooks: which are called for a request, in which order, and what their answers do.
+//! Admission webhooks: which are called for a request, in which order, and how their responses are applied.
 //!
-//! Mutating webhooks are called one after the other, ordered by the configuration's name and then by their place in
-//! it; those with `reinvocationPolicy: IfNeeded` once more if a later one changed the object. Then all validating
-//! ones are called side by side.
+//! Mutating webhooks are called sequentially, ordered by the configuration's name and then by their position
+//! in it. Those with `reinvocationPolicy: IfNeeded` are called again if a later one changed the object. Then
+//! all validating webhooks are called in parallel.
 
 mod call;
 mod conditions;

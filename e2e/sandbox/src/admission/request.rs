@@ -1,13 +1,13 @@
-//! A request that webhooks are asked about.
+//! A request as admission webhooks see it.
 
 use serde_json::Value;
 
-/// A request that webhooks are asked about.
+/// A request as admission webhooks see it.
 #[derive(Clone, Debug)]
 pub struct ReviewRequest {
-    /// What is requested, as the client did.
+    /// The resource as the client requested it.
     pub resource: RequestedResource,
-    /// The kind that goes with it.
+    /// The kind of that resource.
     pub kind: String,
     /// The object's name; may be empty on create.
     pub name: String,
@@ -17,13 +17,13 @@ pub struct ReviewRequest {
     pub namespace_labels: Value,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub operation: &'static str,
-    /// `userInfo`.
+    /// `userInfo` of the AdmissionReview.
     pub user: Value,
     /// The object as it would be stored; null for deletes.
     pub object: Value,
     /// The object as it is stored; null for creates.
     pub old_object: Value,
-    /// Whether nothing will be stored.
+    /// Whether the request is a dry run.
     pub dry_run: bool,
     /// `options`, for example a `CreateOptions`.
     pub options: Value,
@@ -31,7 +31,7 @@ pub struct ReviewRequest {
     pub equivalents: Vec<ServedVersion>,
 }
 
-/// What a request is for.
+/// The resource that a request addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedResource {
     /// The API group.

@@ -1,4 +1,4 @@
-//! Asks the webhooks that a request concerns.
+//! Calls the webhooks that match a request.
 
 use futures::future::join_all;
 use serde_json::Value;
@@ -11,22 +11,22 @@ use super::{
 };
 use crate::{StatusError, webhook::WebhookClient};
 
-/// What the webhooks made of a request.
+/// The result of calling the webhooks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Admitted {
-    /// The object, perhaps changed.
+    /// The object, possibly changed.
     pub object: Value,
     /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
-/// Asks the mutating webhooks of `configurations` (MutatingWebhookConfigurations).
+/// Calls the mutating webhooks of `configurations` (MutatingWebhookConfigurations).
 ///
 /// `normalise` is applied to the object after each change: pruning and defaulting.
 ///
 /// # Errors
 ///
-/// The denial of a webhook, or its failure where its `failurePolicy` is Fail.
+/// The denial of a webhook, or its failure if its `failurePolicy` is Fail.
 pub async fn mutate(
     client: &WebhookClient,
     configurations: &[Value],
@@ -46,11 +46,11 @@ pub async fn mutate(
             if pass == 1 && !again {
                 continue;
             }
-            let outcome = call::ask(client, hook, request, &admitted.object, convert).await?;
+            let outcome = call::call_webhook(client, hook, request, &admitted.object, convert).await?;
             let AllowedReview { patch, warnings } = outcome;
             admitted.warnings.extend(warnings);
             let Some(patch) = patch else { continue };
-            let mut changed = call::patched(hook, request, &admitted.object, &patch, convert).await?;
+            let mut changed = call::apply_patch(hook, request, &admitted.object, &patch, convert).await?;
             normalise(&mut changed);
             if changed != admitted.object {
                 admitted.object = changed;
@@ -64,7 +64,7 @@ pub async fn mutate(
     Ok(admitted)
 }
 
-/// Asks the validating webhooks of `configurations` (ValidatingWebhookConfigurations), side by side.
+/// Calls the validating webhooks of `configurations` (ValidatingWebhookConfigurations) in parallel.
 ///
 /// # Errors
 ///
@@ -78,7 +78,7 @@ pub async fn validate(
     let hooks = matching_hooks(configurations, request);
     let asked = hooks
         .iter()
-        .map(|hook| call::ask(client, hook, request, &request.object, convert));
+        .map(|hook| call::call_webhook(client, hook, request, &request.object, convert));
     let mut warnings = Vec::new();
     for outcome in join_all(asked).await {
         warnings.extend(outcome?.warnings);

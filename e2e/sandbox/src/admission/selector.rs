@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// Whether a `LabelSelector` selects an object with these labels. An absent or empty selector selects everything.
+/// Reports whether a `LabelSelector` selects an object with these labels. An absent or empty selector selects
+/// everything.
 pub fn matches(selector: &Value, labels: &Value) -> bool {
     let value = |key: &str| labels.get(key).and_then(Value::as_str);
     let equal = selector["matchLabels"]

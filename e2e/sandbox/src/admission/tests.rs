@@ -42,7 +42,7 @@ fn webhook(change: impl FnOnce(&mut Value)) -> Value {
 }
 
 #[test]
-fn rules_and_selectors_decide_who_is_asked() {
+fn rules_and_selectors_decide_which_webhooks_are_called() {
     let rule = |field: &str, value: Value| webhook(|webhook| webhook["rules"][0][field] = value);
     for (webhook, expected) in [
         (webhook(|_| {}), Some("v1")),
@@ -79,13 +79,13 @@ fn rules_and_selectors_decide_who_is_asked() {
             None,
         ),
     ] {
-        let version = matching::version(&webhook, &request()).map(|version| version.version);
+        let version = matching::matched_version(&webhook, &request()).map(|version| version.version);
         assert_eq!(version.as_deref(), expected, "{webhook}");
     }
 }
 
 #[test]
-fn webhook_configurations_are_never_subject_to_webhooks() {
+fn webhook_configurations_never_match_webhooks() {
     let configurations = [
         json!({"metadata": {"name": "all"}, "webhooks": [webhook(|webhook| {
             webhook["rules"][0] = json!({"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"]});

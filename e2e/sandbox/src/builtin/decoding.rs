@@ -1,8 +1,8 @@
-//! What the real server cannot decode.
+//! Values that the decoder of the real server rejects.
 
 use serde_json::Value;
 
-/// What makes an object unreadable, as the real server's decoder words it.
+/// Returns why an object cannot be decoded, with the message of the real server.
 pub fn undecodable(kind: &str, object: &Value) -> Option<String> {
     match kind {
         "Lease" => ["acquireTime", "renewTime"]
@@ -13,7 +13,7 @@ pub fn undecodable(kind: &str, object: &Value) -> Option<String> {
     }
 }
 
-/// A `MicroTime` has exactly six digits behind the point, as its layout in Go asks for.
+/// A `MicroTime` has exactly six fractional digits, as its layout in Go requires.
 fn micro_time(text: &str) -> Option<String> {
     const SECONDS: usize = "2006-01-02T15:04:05".len();
     let problem = |rest: &str, layout: &str| {

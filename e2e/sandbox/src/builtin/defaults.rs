@@ -1,4 +1,4 @@
-//! What the real server fills in.
+//! Defaults of built-in kinds.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{crd, webhook::default_client_config};
 
-/// Fills in what the real server fills in, and leaves out what it leaves out.
+/// Sets the defaults of the real server, and removes the fields that it drops.
 pub fn default(group: &str, kind: &str, object: &mut Value) {
     match (group, kind) {
         ("", "Namespace") => namespace(object),
@@ -58,7 +58,7 @@ fn namespace(object: &mut Value) {
     labels["kubernetes.io/metadata.name"] = name;
 }
 
-/// `stringData` is a way to write `data`, and never read back.
+/// `stringData` is write-only: it is merged into `data`.
 fn secret(object: &mut Value) {
     use base64::{Engine, engine::general_purpose::STANDARD};
     set(object, "type", json!("Opaque"));
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_trust_bundle_is_none() {
+    fn an_empty_trust_bundle_is_removed() {
         let config = json!({"service": {"namespace": "n", "name": "s"}, "caBundle": ""});
         for (group, kind, mut object, pointer) in [
             (

@@ -1,8 +1,8 @@
-//! Events, which two groups serve with fields of different names.
+//! Events, which two API groups serve with different field names.
 
 use serde_json::{Value, json};
 
-/// Fields by their names in `events.k8s.io/v1` and in the core group (`pkg/apis/core/v1/conversion.go` and
+/// Field names in `events.k8s.io/v1` and in the core group (`pkg/apis/core/v1/conversion.go` and
 /// `pkg/apis/events/v1/conversion.go` of Kubernetes).
 const FIELDS: [(&str, &str); 7] = [
     ("regarding", "involvedObject"),
@@ -14,7 +14,7 @@ const FIELDS: [(&str, &str); 7] = [
     ("deprecatedCount", "count"),
 ];
 
-/// An event as the group of `api_version` says it.
+/// Returns an event with the field names of the group in `api_version`.
 pub fn event_in(mut event: Value, api_version: &str) -> Value {
     let is_core = api_version == "v1";
     if let Some(fields) = event.as_object_mut() {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_says_the_same_in_both_groups() {
+    fn an_event_has_the_same_content_in_both_groups() {
         let event = json!({
             "apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "a"},
             "regarding": {"kind": "Pod"}, "note": "It runs", "reportingController": "example.com/c", "type": "Normal",

@@ -1,8 +1,8 @@
-//! Ways into objects that are filled in.
+//! Helpers that set defaults in objects.
 
 use serde_json::{Value, json};
 
-/// Sets a field of an object that is not there.
+/// Sets a field that is absent.
 pub(super) fn set(object: &mut Value, field: &str, value: Value) {
     if object.is_null() {
         *object = json!({});
@@ -12,7 +12,7 @@ pub(super) fn set(object: &mut Value, field: &str, value: Value) {
     }
 }
 
-/// The objects of a list, none where there is no list.
+/// Iterates over the objects of a list; over nothing if the list is absent.
 pub(super) fn each<'a>(object: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut Value> {
     let list = object.get_mut(field).and_then(Value::as_array_mut);
     list.into_iter().flatten().filter(|item| item.is_object())

@@ -1,4 +1,4 @@
-//! Built-in kinds: the defaults and the checks that operators rely on.
+//! Built-in kinds: the defaults and validation that operators rely on.
 
 mod decoding;
 mod defaults;

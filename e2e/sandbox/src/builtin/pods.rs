@@ -4,24 +4,24 @@ use serde_json::{Value, json};
 
 use super::fields::{each, set};
 
-/// A pod template.
+/// Sets the defaults of a pod template.
 pub(super) fn template(template: &mut Value) {
     set(template, "metadata", json!({}));
     if template["metadata"].is_object() {
-        // The real server writes this into every template.
+        // The real server writes `creationTimestamp: null` into every template.
         set(&mut template["metadata"], "creationTimestamp", Value::Null);
     }
     spec(&mut template["spec"]);
 }
 
-/// A pod's `spec`.
+/// Sets the defaults of a pod's `spec`.
 pub(super) fn spec(spec: &mut Value) {
     set(spec, "restartPolicy", json!("Always"));
     set(spec, "dnsPolicy", json!("ClusterFirst"));
     set(spec, "schedulerName", json!("default-scheduler"));
     set(spec, "securityContext", json!({}));
     set(spec, "terminationGracePeriodSeconds", json!(30));
-    // The deprecated name goes along with the present one.
+    // The deprecated field is kept in sync with its successor.
     if spec["serviceAccountName"].is_string() {
         spec["serviceAccount"] = spec["serviceAccountName"].clone();
     }

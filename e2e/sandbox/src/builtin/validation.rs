@@ -1,4 +1,4 @@
-//! Checks of built-in kinds.
+//! Validation of built-in kinds.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     field::{FieldError, Violation},
 };
 
-/// What is wrong with an object; `old` is what it replaces.
+/// Returns the errors of an object; `old` is the object that it replaces.
 pub fn validate(kind: &str, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     match kind {

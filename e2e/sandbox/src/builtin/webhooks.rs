@@ -1,4 +1,4 @@
-//! Checks of webhook configurations.
+//! Validation of webhook configurations.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     field::{FieldError, Violation},
 };
 
-/// Adds what is wrong with the webhooks of a configuration.
+/// Adds the errors of the webhooks of a configuration.
 pub(super) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
     let mut names = BTreeSet::new();
     for (index, webhook) in object["webhooks"].as_array().into_iter().flatten().enumerate() {

@@ -1,6 +1,6 @@
-//! What belongs to a controller, as `ClaimObject` of kube-controller-manager decides it
-//! (`pkg/controller/controller_ref_manager.go`): what its selector matches and nobody controls is adopted, what it
-//! controls and its selector no longer matches is released.
+//! Adoption and release of objects, as in `ClaimObject` of kube-controller-manager
+//! (`pkg/controller/controller_ref_manager.go`): an object without a controller that matches the selector is
+//! adopted, and a controlled object that no longer matches is released.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use super::{
 };
 use crate::admission::selector_matches;
 
-/// What a controller does about an object of its namespace.
+/// What a controller does with an object of its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
-    /// It is its own already.
+    /// The owner controls it already.
     Owned,
-    /// Nobody controls it, and the selector matches.
+    /// It has no controller, and the selector matches.
     Adopt,
-    /// It is its own, and the selector no longer matches.
+    /// The owner controls it, and the selector no longer matches.
     Release,
-    /// It is of no concern.
+    /// The owner ignores it.
     Foreign,
 }
 
 // === impl Claim ===
 
 impl Claim {
-    fn of(owner: &Value, object: &Value) -> Self {
+    fn new(owner: &Value, object: &Value) -> Self {
         let matches = selector_matches(&owner["spec"]["selector"], &object["metadata"]["labels"]);
         if is_controlled_by(object, owner) {
             return match matches {
@@ -54,8 +54,8 @@ fn has_controller(object: &Value) -> bool {
         .any(|reference| reference["controller"] == true)
 }
 
-/// The objects of a resource that belong to `owner` once it has adopted and released what it must. Of those that
-/// `owner` does not control yet, only `candidates` are adopted.
+/// Adopts and releases objects of a resource, and returns those that `owner` controls afterwards. Only
+/// objects that `candidates` accepts are adopted.
 pub(super) async fn claim(
     client: &ControllerClient,
     owner: &Value,
@@ -69,7 +69,7 @@ pub(super) async fn claim(
     };
     let list = || client.list(group, resource, Some(namespace(owner)));
     for object in list() {
-        let references = match Claim::of(owner, &object) {
+        let references = match Claim::new(owner, &object) {
             Claim::Adopt if candidates(&object) => with_controller(&object, owner),
             Claim::Release => without_controller(&object, owner),
             _ => continue,
@@ -87,7 +87,7 @@ pub(super) async fn claim(
     }
     list()
         .into_iter()
-        .filter(|object| Claim::of(owner, object) == Claim::Owned)
+        .filter(|object| Claim::new(owner, object) == Claim::Owned)
         .collect()
 }
 
@@ -147,13 +147,13 @@ mod tests {
             (false, "a", None, true, Claim::Foreign),
             (false, "b", None, false, Claim::Foreign),
         ] {
-            let claim = Claim::of(&owner(owner_ends), &object(app, controller, object_ends));
+            let claim = Claim::new(&owner(owner_ends), &object(app, controller, object_ends));
             assert_eq!(claim, expected, "{owner_ends} {app} {controller:?} {object_ends}");
         }
     }
 
     #[test]
-    fn an_owner_that_does_not_control_stays_one() {
+    fn owners_that_are_not_controllers_are_kept() {
         let mut held = object("a", None, false);
         held["metadata"]["ownerReferences"] = json!([{"uid": "9"}]);
         let references = with_controller(&held, &owner(false));

@@ -1,4 +1,4 @@
-//! The controllers' way to the API: their writes are requests like any other's.
+//! The controllers' API client. Their writes pass through the API server like those of other clients.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -36,12 +36,12 @@ impl ControllerClient {
         &self.server.shared().store
     }
 
-    /// The certificate by which pods know the API server, as PEM.
+    /// The CA certificate with which pods verify the API server, as PEM.
     pub(super) fn root_certificate(&self) -> &str {
         &self.root_certificate
     }
 
-    /// All objects of a resource.
+    /// Lists all objects of a resource.
     pub(super) fn list(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
         let collection = Collection {
             group,
@@ -56,7 +56,6 @@ impl ControllerClient {
             .collect()
     }
 
-    /// Creates an object in a collection.
     pub(super) async fn create(&self, collection: &str, object: &Value) {
         self.report(
             "create",
@@ -66,7 +65,6 @@ impl ControllerClient {
         );
     }
 
-    /// Replaces an object.
     pub(super) async fn replace(&self, path: &str, object: &Value) {
         self.report(
             "replace",
@@ -75,7 +73,7 @@ impl ControllerClient {
         );
     }
 
-    /// Changes an object by a merge patch.
+    /// Changes an object with a merge patch.
     pub(super) async fn merge(&self, path: &str, patch: &Value) {
         self.report(
             "patch",
@@ -85,7 +83,6 @@ impl ControllerClient {
         );
     }
 
-    /// Deletes an object.
     pub(super) async fn delete(&self, path: &str) {
         let options = json!({"propagationPolicy": "Background"});
         self.report(
@@ -117,7 +114,7 @@ impl ControllerClient {
         self.server.handle(call).await
     }
 
-    /// A failure is no end: the next pass looks again.
+    /// Logs a failure. The next pass retries.
     fn report(&self, verb: &str, path: &str, outcome: Result<Reply, StatusError>) {
         if let Err(error) = outcome {
             tracing::debug!(controller = self.user.name, verb, path, error = %error.message, "a write failed");

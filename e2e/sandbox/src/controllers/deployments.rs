@@ -1,4 +1,4 @@
-//! Deployments: ReplicaSets old and new, rolled over as the strategy allows.
+//! Deployments: replaces old ReplicaSets with the new one, as the strategy allows.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const HASH: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
 const MIN_READY_SECONDS: &str = "/spec/minReadySeconds";
 
-/// One pass over all Deployments.
+/// Reconciles all Deployments once.
 pub(super) async fn pass(client: &ControllerClient) {
     for deployment in client.list("apps", "deployments", None) {
         if is_deleting(&deployment) {
@@ -28,7 +28,7 @@ pub(super) async fn pass(client: &ControllerClient) {
         }
         let sets = Sets::claim(client, &deployment).await;
         if let Some(set) = &sets.new {
-            bring_up_to_date(client, set, &deployment, &sets.old).await;
+            update_new_set(client, set, &deployment, &sets.old).await;
         }
         if deployment["spec"]["paused"] != true {
             roll(client, &deployment, &sets).await;
@@ -51,13 +51,13 @@ impl Sets {
         Self::new(all, deployment)
     }
 
-    fn of(client: &ControllerClient, deployment: &Value) -> Self {
+    fn list(client: &ControllerClient, deployment: &Value) -> Self {
         let mut all = client.list("apps", "replicasets", Some(namespace(deployment)));
         all.retain(|set| is_controlled_by(set, deployment));
         Self::new(all, deployment)
     }
 
-    /// The new one is the oldest of those that have the Deployment's template (`FindNewReplicaSet`).
+    /// The new ReplicaSet is the oldest of those with the Deployment's template (`FindNewReplicaSet`).
     fn new(mut all: Vec<Arc<Value>>, deployment: &Value) -> Self {
         let wanted = template(&deployment["spec"]["template"]);
         all.retain(|set| !is_deleting(set));
@@ -70,7 +70,7 @@ impl Sets {
     }
 }
 
-/// A template without the label that names its own hash.
+/// Returns a template without the `pod-template-hash` label.
 fn template(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
@@ -108,7 +108,7 @@ async fn roll(client: &ControllerClient, deployment: &Value, sets: &Sets) {
     for (set, wanted) in sets.old.iter().zip(wanted_old) {
         scale(client, set, wanted).await;
     }
-    forget(client, spec, &sets.old).await;
+    prune_history(client, spec, &sets.old).await;
 }
 
 fn measure(set: &Value) -> Set {
@@ -118,7 +118,7 @@ fn measure(set: &Value) -> Set {
     }
 }
 
-/// Pods of old ReplicaSets that still run, those that are being deleted among them.
+/// Counts the pods of old ReplicaSets that still run, including terminating ones.
 fn old_pods(client: &ControllerClient, deployment: &Value, old: &[Arc<Value>]) -> usize {
     let pods = client.list("", "pods", Some(namespace(deployment)));
     pods.iter()
@@ -164,9 +164,9 @@ async fn create(client: &ControllerClient, deployment: &Value, old: &[Arc<Value>
         .await;
 }
 
-/// The new ReplicaSet of a Deployment follows its `minReadySeconds`, and becomes the newest revision when it is used
-/// again; old ones keep what they have (`getNewReplicaSet` of `pkg/controller/deployment/sync.go`).
-async fn bring_up_to_date(client: &ControllerClient, set: &Value, deployment: &Value, old: &[Arc<Value>]) {
+/// Updates `minReadySeconds` of the new ReplicaSet, and makes it the newest revision when it is reused. Old
+/// ReplicaSets stay unchanged (`getNewReplicaSet` of `pkg/controller/deployment/sync.go`).
+async fn update_new_set(client: &ControllerClient, set: &Value, deployment: &Value, old: &[Arc<Value>]) {
     let mut patch = json!({});
     let newest = old.iter().map(|set| revision(set)).max().unwrap_or(0);
     if revision(set) <= newest {
@@ -197,8 +197,8 @@ async fn scale(client: &ControllerClient, set: &Value, replicas: i64) {
     }
 }
 
-/// Removes old ReplicaSets beyond the history limit.
-async fn forget(client: &ControllerClient, spec: &Value, old: &[Arc<Value>]) {
+/// Deletes old ReplicaSets beyond the history limit.
+async fn prune_history(client: &ControllerClient, spec: &Value, old: &[Arc<Value>]) {
     let limit = usize::try_from(spec["revisionHistoryLimit"].as_i64().unwrap_or(10)).unwrap_or(0);
     let mut idle: Vec<_> = old
         .iter()
@@ -211,7 +211,7 @@ async fn forget(client: &ControllerClient, spec: &Value, old: &[Arc<Value>]) {
 }
 
 async fn report(client: &ControllerClient, deployment: &Value) {
-    let sets = Sets::of(client, deployment);
+    let sets = Sets::list(client, deployment);
     let all = || sets.old.iter().chain(&sets.new);
     let sum = |pointer: &str| all().map(|set| number(set, pointer)).sum::<i64>();
     let replicas = number(deployment, "/spec/replicas");
@@ -254,12 +254,12 @@ async fn report(client: &ControllerClient, deployment: &Value) {
         );
     }
     let complete = updated == replicas && total == replicas && available == replicas;
-    progress(deployment, &mut shown, complete, &sets);
+    set_progressing(deployment, &mut shown, complete, &sets);
     if let Some(set) = &sets.new {
         annotate(client, deployment, set).await;
     }
     if without_times(&shown["status"]) != without_times(&deployment["status"]) {
-        stamp(&mut shown, deployment);
+        set_condition_times(&mut shown, deployment);
         let path = format!(
             "/apis/apps/v1/namespaces/{}/deployments/{}/status",
             namespace(deployment),
@@ -269,7 +269,7 @@ async fn report(client: &ControllerClient, deployment: &Value) {
     }
 }
 
-/// The Deployment says which revision it is at.
+/// Sets the revision annotation of the Deployment.
 async fn annotate(client: &ControllerClient, deployment: &Value, set: &Value) {
     let revision = &set["metadata"]["annotations"][REVISION];
     if deployment["metadata"]["annotations"][REVISION] != *revision {
@@ -284,7 +284,7 @@ async fn annotate(client: &ControllerClient, deployment: &Value, set: &Value) {
     }
 }
 
-fn progress(deployment: &Value, shown: &mut Value, complete: bool, sets: &Sets) {
+fn set_progressing(deployment: &Value, shown: &mut Value, complete: bool, sets: &Sets) {
     let set = sets.new.as_deref().map(name).unwrap_or_default();
     if complete {
         let message = format!("ReplicaSet {set:?} has successfully progressed.");
@@ -344,8 +344,8 @@ fn without_times(status: &Value) -> Value {
     status
 }
 
-/// Conditions that are new or moved on say when.
-fn stamp(shown: &mut Value, deployment: &Value) {
+/// Sets the times of new and changed conditions.
+fn set_condition_times(shown: &mut Value, deployment: &Value) {
     for condition in shown["status"]["conditions"].as_array_mut().into_iter().flatten() {
         let before = deployment["status"]["conditions"]
             .as_array()

@@ -1,4 +1,4 @@
-//! EndpointSlices of Services: which pods can be reached, and where.
+//! EndpointSlices of Services: the pods of a Service and their addresses.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{admission::selector_matches, server::SERVICE_NAME};
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
-/// One pass over all Services.
+/// Reconciles all Services once.
 pub(super) async fn pass(client: &ControllerClient) {
     for service in client.list("", "services", None) {
         let selects = service["spec"]["selector"]
@@ -61,7 +61,7 @@ async fn publish(client: &ControllerClient, service: &Value) {
     }
 }
 
-/// One slice for each set of port numbers: a named target port may differ from pod to pod.
+/// Builds one slice for each set of port numbers: a named target port may differ between pods.
 fn slices(client: &ControllerClient, service: &Value) -> Vec<Value> {
     let selector = json!({"matchLabels": service["spec"]["selector"]});
     let mut groups: BTreeMap<String, (Value, Vec<Value>)> = BTreeMap::new();

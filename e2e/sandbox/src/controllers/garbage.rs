@@ -1,4 +1,4 @@
-//! Garbage collection: objects go when all of their owners are gone.
+//! Garbage collection: deletes objects whose owners are all gone.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,12 +10,12 @@ use crate::storage::{StorageKey, version};
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
-/// One pass over all objects.
+/// Collects garbage once, over all objects.
 pub(super) fn pass(client: &ControllerClient) {
     let all = client.store().everything();
     let concerned = all
         .iter()
-        .any(|(_, object)| !owners(object).is_empty() || waits(object).is_some());
+        .any(|(_, object)| !owners(object).is_empty() || deletion_finalizer(object).is_some());
     if !concerned {
         return;
     }
@@ -24,7 +24,7 @@ pub(super) fn pass(client: &ControllerClient) {
         .filter_map(|(key, object)| Some((object["metadata"]["uid"].as_str()?, (key, object.as_ref()))))
         .collect();
     for (key, object) in &all {
-        release(client, &all, key, object);
+        release_owner(client, &all, key, object);
         collect(client, &by_uid, key, object);
     }
 }
@@ -36,8 +36,8 @@ fn owners(object: &Value) -> &[Value] {
         .unwrap_or_default()
 }
 
-/// What a deletion waits for that the collector is to do.
-fn waits(object: &Value) -> Option<&'static str> {
+/// Returns the finalizer of a deletion that waits for the garbage collector.
+fn deletion_finalizer(object: &Value) -> Option<&'static str> {
     let finalizers = object["metadata"]["finalizers"].as_array()?;
     let has = |finalizer: &str| is_deleting(object) && finalizers.iter().any(|entry| entry == finalizer);
     [ORPHAN, FOREGROUND].into_iter().find(|finalizer| has(finalizer))
@@ -49,14 +49,16 @@ fn references(object: &Value, owner: &Value) -> bool {
         .any(|reference| reference["uid"] == owner["metadata"]["uid"])
 }
 
-/// Lets an owner go that waits for its dependents: they are gone, or no longer its own.
-fn release(
+/// Removes the finalizer of an owner once its dependents are deleted or orphaned.
+fn release_owner(
     client: &ControllerClient,
     all: &[(StorageKey, Arc<Value>)],
     key: &StorageKey,
     owner: &Arc<Value>,
 ) {
-    let Some(finalizer) = waits(owner) else { return };
+    let Some(finalizer) = deletion_finalizer(owner) else {
+        return;
+    };
     let dependents = all.iter().filter(|(_, object)| references(object, owner));
     if finalizer == ORPHAN {
         for (key, dependent) in dependents {
@@ -98,7 +100,8 @@ fn release(
     }
 }
 
-/// Deletes an object whose owners are all gone or wait for it; forgets owners that are gone.
+/// Deletes an object whose owners are all gone or wait for it, and removes references to owners that are
+/// gone.
 fn collect(
     client: &ControllerClient,
     by_uid: &BTreeMap<&str, (&StorageKey, &Value)>,
@@ -118,7 +121,7 @@ fn collect(
         .partition(|reference| owner(reference).is_some());
     let solid = present
         .iter()
-        .any(|reference| owner(reference).is_some_and(|owner| waits(owner) != Some(FOREGROUND)));
+        .any(|reference| owner(reference).is_some_and(|owner| deletion_finalizer(owner) != Some(FOREGROUND)));
     if !solid {
         let policy = if present.is_empty() {
             "Background"
@@ -130,7 +133,7 @@ fn collect(
     if !gone.is_empty() {
         let mut rest = object.as_ref().clone();
         rest["metadata"]["ownerReferences"] = json!(present);
-        // Whoever changed it meanwhile is looked at again in the next pass.
+        // If another client changed the object in between, the next pass retries.
         let _ = client.store().replace(key.clone(), rest, version(object));
     }
 }

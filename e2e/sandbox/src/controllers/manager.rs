@@ -1,4 +1,4 @@
-//! Runs every controller, in a task of its own.
+//! Runs each controller in its own task.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -12,12 +12,12 @@ use crate::{
     storage::Collection,
 };
 
-/// How long a controller waits for changes: some of what it does is a matter of time.
+/// How long a controller waits for changes before its next pass: some decisions depend on time.
 const RESYNC: Duration = Duration::from_secs(1);
 
 type Pass = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A controller: its name, what it watches (group and resource; empty for everything) and what it does.
+/// A controller: its name, the resources that it watches (group and resource; empty for all) and its pass.
 struct Controller {
     name: &'static str,
     watches: &'static [(&'static str, &'static str)],
@@ -61,7 +61,7 @@ const CONTROLLERS: &[Controller] = &[
     },
 ];
 
-/// Starts all controllers; they end with `stop`.
+/// Starts all controllers. They run until `stop` is cancelled.
 pub(crate) fn start(server: &ApiServer, root_certificate: &str, stop: &CancellationToken) {
     for controller in CONTROLLERS {
         let name = format!("system:serviceaccount:kube-system:{}", controller.name);

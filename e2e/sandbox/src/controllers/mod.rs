@@ -1,7 +1,7 @@
-//! The controllers of every cluster, in process: what kube-controller-manager does, as far as Windlass's paths need it.
+//! In-process controllers: the part of kube-controller-manager that Windlass depends on.
 //!
-//! Each is level-triggered: a pass looks at everything that is there and makes the writes that are missing. A pass
-//! follows every change of a resource that the controller watches, and a second without any.
+//! Each is level-triggered: a pass reads all objects and makes the missing writes. A pass runs after every
+//! change of a watched resource, and at least once per second.
 
 mod claims;
 mod client;

@@ -1,4 +1,4 @@
-//! Namespaces that are being deleted: everything in them goes first.
+//! Namespace deletion: deletes the content of terminating namespaces.
 
 use serde_json::{Value, json};
 
@@ -8,16 +8,16 @@ use crate::{
     storage::{StorageKey, version},
 };
 
-/// One pass over all Namespaces that are being deleted.
+/// Reconciles all terminating Namespaces once.
 pub(super) fn pass(client: &ControllerClient) {
     for namespace in client.list("", "namespaces", None) {
         if is_deleting(&namespace) {
-            empty(client, &namespace);
+            delete_content(client, &namespace);
         }
     }
 }
 
-fn empty(client: &ControllerClient, namespace: &Value) {
+fn delete_content(client: &ControllerClient, namespace: &Value) {
     let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
     let content = |client: &ControllerClient| -> Vec<_> {
         client
@@ -51,7 +51,7 @@ fn empty(client: &ControllerClient, namespace: &Value) {
             .filter(|entry| entry != "kubernetes")
             .collect();
     } else {
-        explain(
+        report_remaining(
             &mut changed,
             &left
                 .iter()
@@ -69,8 +69,8 @@ fn empty(client: &ControllerClient, namespace: &Value) {
     }
 }
 
-/// Says on the namespace what is left in it, and what holds that.
-fn explain(namespace: &mut Value, left: &[(&StorageKey, &Value)]) {
+/// Reports the remaining objects and their finalizers in the conditions of the namespace.
+fn report_remaining(namespace: &mut Value, left: &[(&StorageKey, &Value)]) {
     let qualified = |key: &StorageKey| format!("{}.{}", key.resource, key.group);
     let mut kinds: Vec<String> = left.iter().map(|(key, _)| qualified(key)).collect();
     kinds.sort();

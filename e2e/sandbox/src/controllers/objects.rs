@@ -1,11 +1,11 @@
-//! What the controllers read in objects.
+//! Helpers that read fields of objects.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::server::condition;
 
-/// A text in `metadata`; empty when it is absent.
+/// Returns a string in `metadata`; empty when it is absent.
 pub(super) fn metadata<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
@@ -22,7 +22,7 @@ pub(super) fn is_deleting(object: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_string()
 }
 
-/// Whether `owner` controls `object`.
+/// Reports whether `owner` is the controller of `object`.
 pub(super) fn is_controlled_by(object: &Value, owner: &Value) -> bool {
     let owners = object["metadata"]["ownerReferences"]
         .as_array()
@@ -33,7 +33,7 @@ pub(super) fn is_controlled_by(object: &Value, owner: &Value) -> bool {
         .any(|reference| reference["controller"] == true && reference["uid"] == owner["metadata"]["uid"])
 }
 
-/// A reference that says that `owner` controls an object.
+/// Returns an owner reference that makes `owner` the controller of an object.
 pub(super) fn controller_reference(owner: &Value) -> Value {
     json!({
         "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
@@ -41,7 +41,7 @@ pub(super) fn controller_reference(owner: &Value) -> Value {
     })
 }
 
-/// Whether a pod has come to its end.
+/// Reports whether a pod has succeeded or failed.
 pub(super) fn is_finished(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"))
 }
@@ -50,7 +50,7 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     condition(pod, "Ready") == Some("True")
 }
 
-/// Whether a pod has been ready for so many seconds.
+/// Reports whether a pod has been ready for at least `seconds`.
 pub(super) fn is_available(pod: &Value, seconds: i64) -> bool {
     if !is_ready(pod) {
         return false;
@@ -67,12 +67,12 @@ pub(super) fn is_available(pod: &Value, seconds: i64) -> bool {
     seconds == 0 || since.is_some_and(|since| Timestamp::now().as_second() - since.as_second() >= seconds)
 }
 
-/// A number in an object; 0 when it is absent.
+/// Returns a number in an object; 0 when it is absent.
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// A short name that depends on nothing but `text`, of letters that form no words.
+/// Returns a deterministic short name for `text`, of letters that form no words.
 pub(super) fn short_hash(text: &str, length: usize) -> String {
     use sha2::{Digest, Sha256};
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

@@ -1,4 +1,4 @@
-//! ReplicaSets: as many pods as they say.
+//! ReplicaSets: creates and deletes pods to match `spec.replicas`.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::{
     },
 };
 
-/// One pass over all ReplicaSets.
+/// Reconciles all ReplicaSets once.
 pub(super) async fn pass(client: &ControllerClient) {
     for set in client.list("apps", "replicasets", None) {
         if !is_deleting(&set) {
@@ -33,7 +33,7 @@ async fn replicate(client: &ControllerClient, set: &Value) {
     for _ in active.len()..wanted {
         client.create(&collection, &pod(set)).await;
     }
-    // Those go first that serve least: without a node, not ready, the youngest.
+    // The least useful pods are deleted first: without a node, not ready, the youngest.
     active.sort_by_key(|pod| {
         let assigned = pod["spec"]["nodeName"].is_string();
         let created = pod["metadata"]["creationTimestamp"].as_str().unwrap_or_default();

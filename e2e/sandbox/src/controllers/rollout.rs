@@ -1,29 +1,30 @@
-//! How far a rolling update may go in one step: pure numbers.
+//! Computes the next step of a rolling update.
 
 use serde_json::Value;
 
-/// One ReplicaSet as a rollout sees it.
+/// The replicas of one ReplicaSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Set {
-    /// How many pods it is to have.
+    /// The desired number of pods.
     pub(super) wanted: i64,
-    /// How many of its pods are available.
+    /// The number of available pods.
     pub(super) available: i64,
 }
 
-/// What a rollout may do.
+/// The limits of a rollout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// The Deployment's replicas.
     pub(super) replicas: i64,
-    /// How many pods there may be beyond these.
+    /// How many pods may exist in addition to `replicas`.
     pub(super) surge: i64,
-    /// How many may be missing.
+    /// How many of `replicas` may be unavailable.
     pub(super) unavailable: i64,
 }
 
 impl Limits {
-    /// Reads a Deployment's `spec`: absolute numbers and percentages (surge rounds up, unavailable down).
+    /// Reads a Deployment's `spec`: absolute numbers and percentages (surge rounds up, unavailable rounds
+    /// down).
     pub(super) fn new(spec: &Value) -> Self {
         let replicas = spec["replicas"].as_i64().unwrap_or(1);
         let resolve = |value: &Value, up: bool| match value.as_str().and_then(|text| text.strip_suffix('%')) {
@@ -40,7 +41,7 @@ impl Limits {
         let rolling = &spec["strategy"]["rollingUpdate"];
         let surge = resolve(&rolling["maxSurge"], true);
         let unavailable = resolve(&rolling["maxUnavailable"], false);
-        // Both zero would never move.
+        // With both at zero, no rollout could progress.
         Self {
             replicas,
             surge,
@@ -52,7 +53,7 @@ impl Limits {
         }
     }
 
-    /// How many pods the new ReplicaSet is to have now.
+    /// Returns the replicas of the new ReplicaSet for this step.
     pub(super) fn scale_up(&self, new: Set, old: &[Set]) -> i64 {
         let total = new.wanted + old.iter().map(|set| set.wanted).sum::<i64>();
         let room = (self.replicas + self.surge - total).max(0);
@@ -63,7 +64,7 @@ impl Limits {
         }
     }
 
-    /// How many pods each of the old ReplicaSets is to have now, unhealthy pods going first.
+    /// Returns the replicas of each old ReplicaSet for this step. Unhealthy pods are removed first.
     pub(super) fn scale_down(&self, new: Set, old: &[Set]) -> Vec<i64> {
         let minimum = self.replicas - self.unavailable;
         let total = new.wanted + old.iter().map(|set| set.wanted).sum::<i64>();
@@ -127,7 +128,7 @@ mod tests {
                     }
                     assert!(new.available + old[0].available >= replicas - limits.unavailable);
                     assert!(new.wanted + old[0].wanted <= replicas + limits.surge);
-                    // One pod a round becomes available.
+                    // One pod becomes available in each round.
                     new.available = (new.available + 1).min(new.wanted);
                 }
                 assert_eq!((new.available, old[0].wanted), (replicas, 0), "{limits:?}");

@@ -1,4 +1,4 @@
-//! What every namespace has: the default ServiceAccount and the root certificate.
+//! Creates the default ServiceAccount and the root certificate ConfigMap in every namespace.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::{
 
 const ROOT: &str = "kube-root-ca.crt";
 
-/// One pass over all Namespaces.
+/// Reconciles all Namespaces once.
 pub(super) async fn pass(client: &ControllerClient) {
     for namespace in client.list("", "namespaces", None) {
         if is_deleting(&namespace) {

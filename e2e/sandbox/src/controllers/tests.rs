@@ -1,4 +1,4 @@
-//! The controllers, pass by pass, against a server of their own.
+//! Runs the controllers pass by pass against a server.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl Cluster {
             .await;
     }
 
-    /// A few passes of every controller that is concerned.
+    /// Runs some passes of every controller under test.
     async fn settle(&self) {
         for _ in 0..4 {
             deployments::pass(&self.0).await;
@@ -73,7 +73,7 @@ impl Cluster {
         }
     }
 
-    /// All ReplicaSets, the oldest revision first.
+    /// Returns all ReplicaSets, sorted by revision.
     fn sets(&self) -> Vec<Value> {
         let revision =
             |set: &Value| set["metadata"]["annotations"]["deployment.kubernetes.io/revision"].to_string();
@@ -129,7 +129,7 @@ async fn only_the_newest_replica_set_follows_min_ready_seconds() {
         .await;
     cluster.settle().await;
     assert_eq!(seconds(), [1, 5]);
-    // A pause holds the rollout, not this.
+    // Pausing stops the rollout, but not this update.
     cluster
         .merge(&path, &json!({"spec": {"minReadySeconds": 7, "paused": true}}))
         .await;
@@ -138,7 +138,7 @@ async fn only_the_newest_replica_set_follows_min_ready_seconds() {
 }
 
 #[tokio::test]
-async fn orphans_run_on_and_a_deployment_whose_selector_matches_adopts_them() {
+async fn orphans_keep_running_and_are_adopted_by_a_deployment_with_a_matching_selector() {
     let cluster = Cluster::new();
     let app = json!({"app": "a"});
     cluster.create(DEPLOYMENTS, &deployment(&app, &app, "one")).await;
@@ -162,7 +162,7 @@ async fn orphans_run_on_and_a_deployment_whose_selector_matches_adopts_them() {
     assert_eq!(cluster.sets().len(), 2);
     assert!(
         cluster.sets().iter().any(|set| owner(set).is_null()),
-        "the selector asks for more"
+        "the selector requires more labels"
     );
     assert!(cluster.pods().len() > 2);
 
@@ -177,7 +177,7 @@ async fn orphans_run_on_and_a_deployment_whose_selector_matches_adopts_them() {
 }
 
 #[tokio::test]
-async fn a_replica_set_adopts_pods_and_lets_go_of_those_that_are_relabelled() {
+async fn a_replica_set_adopts_matching_pods_and_releases_relabelled_ones() {
     let cluster = Cluster::new();
     let app = json!({"app": "a"});
     let template =

@@ -1,4 +1,5 @@
-//! Groups of Kubernetes itself, which take an approval (`validateAPIApproval` of apiextensions-apiserver).
+//! Groups of Kubernetes itself, whose CRDs need an approval (`validateAPIApproval` of
+//! apiextensions-apiserver).
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use crate::field::{FieldError, Violation};
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 const PROPOSAL: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
 
-/// What the approval annotation of a CRD says.
+/// The meaning of a CRD's approval annotation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Approval {
     Approved,
@@ -16,7 +17,7 @@ enum Approval {
     Invalid,
 }
 
-/// What is wrong with the approval of a CRD. One that was wrong before may stay so.
+/// Returns the error of a CRD's approval. An error that `old` already had is ignored.
 pub(super) fn validate(crd: &Value, old: Option<&Value>) -> Option<FieldError> {
     let group = crd["spec"]["group"].as_str().unwrap_or_default();
     let is_protected = ["k8s.io", "kubernetes.io"].iter().any(|owner| {
@@ -42,28 +43,28 @@ pub(super) fn validate(crd: &Value, old: Option<&Value>) -> Option<FieldError> {
             );
             Some(FieldError::new(
                 field,
-                Violation::Invalid(json!(said(crd))),
+                Violation::Invalid(json!(approval_annotation(crd))),
                 detail,
             ))
         }
     }
 }
 
-fn said(crd: &Value) -> &str {
+fn approval_annotation(crd: &Value) -> &str {
     crd["metadata"]["annotations"][ANNOTATION]
         .as_str()
         .unwrap_or_default()
 }
 
 fn approval(crd: &Value) -> Approval {
-    let said = said(crd);
-    if said.is_empty() {
+    let text = approval_annotation(crd);
+    if text.is_empty() {
         return Approval::Missing;
     }
-    if said.starts_with("unapproved") {
+    if text.starts_with("unapproved") {
         return Approval::Bypassed;
     }
-    let url = said.parse::<http::Uri>();
+    let url = text.parse::<http::Uri>();
     if url.is_ok_and(|url| url.scheme().is_some() && url.host().is_some_and(|host| !host.is_empty())) {
         Approval::Approved
     } else {
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_groups_of_kubernetes_take_an_approval() {
+    fn only_kubernetes_groups_need_an_approval() {
         for (group, annotation, reason) in [
             ("example.com", "", None),
             ("cluster.x-k8s.io", "", None),
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_approved_before_may_stay_so() {
+    fn a_crd_that_was_not_approved_may_stay_so() {
         let old = crd("autoscaling.k8s.io", "");
         assert!(validate(&old, Some(&old)).is_none());
         let invalid = crd("autoscaling.k8s.io", "yes");

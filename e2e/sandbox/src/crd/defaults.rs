@@ -1,10 +1,10 @@
-//! What the real server fills in.
+//! Defaults of CRDs.
 
 use serde_json::{Value, json};
 
 use crate::webhook;
 
-/// Fills in what the real server fills in.
+/// Sets the defaults of the real server.
 pub fn default(crd: &mut Value) {
     if crd["spec"]["conversion"].is_null() {
         crd["spec"]["conversion"] = json!({"strategy": "None"});

@@ -7,11 +7,11 @@ use structural_schema::Structural;
 
 use crate::schema::TypeSchema;
 
-/// A CRD, as far as serving its resources needs it.
+/// The parts of a CRD that are needed to serve its resources.
 pub struct Definition {
     /// The API group.
     pub group: String,
-    /// The names.
+    /// `spec.names`.
     pub names: Names,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
@@ -19,16 +19,16 @@ pub struct Definition {
     pub versions: Vec<CrdVersion>,
     /// `spec.conversion`.
     pub conversion: Value,
-    /// The whole `spec`: a change of it ends watches.
+    /// The whole `spec`. Its change ends watches.
     pub spec: Value,
-    /// Whether the CRD is being deleted: then nothing new may be created.
+    /// Whether the CRD is being deleted: objects can no longer be created.
     pub terminating: bool,
 }
 
 /// `spec.names`.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The plural, which is the resource.
+    /// The plural, which names the resource in paths.
     pub plural: String,
     /// The singular.
     pub singular: String,
@@ -45,27 +45,27 @@ pub struct Names {
 /// One of `spec.versions`.
 #[derive(Debug)]
 pub struct CrdVersion {
-    /// The name.
+    /// The name, for example `v1`.
     pub name: String,
-    /// Whether clients can use it.
+    /// `served`.
     pub served: bool,
-    /// Whether objects are stored in it.
+    /// `storage`.
     pub storage: bool,
-    /// The warning for those who use it, when it is deprecated.
+    /// The warning for clients of a deprecated version.
     pub deprecation: Option<String>,
-    /// `status` and `scale`, those that are there.
+    /// The subresources, of `status` and `scale`.
     pub subresources: Vec<String>,
     /// `subresources.scale`.
     pub scale: Value,
     /// `additionalPrinterColumns`.
     pub columns: Vec<Column>,
-    /// JSON paths of `selectableFields`, as `.spec.color`.
+    /// JSON paths of `selectableFields`, for example `.spec.color`.
     pub selectable: Vec<String>,
     /// The schema.
     pub schema: Structural,
     /// How its lists and maps merge.
     pub types: TypeSchema,
-    /// The schema as written.
+    /// The schema as it was written.
     pub raw_schema: Value,
 }
 
@@ -76,9 +76,9 @@ pub struct Column {
     pub name: String,
     /// `string`, `integer`, `date`, …
     pub column_type: String,
-    /// Where its value is.
+    /// The path of the value.
     pub json_path: String,
-    /// 0 for those that are always shown.
+    /// 0 for columns that are always shown.
     pub priority: i64,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Debug for Definition {
 // === impl Definition ===
 
 impl Definition {
-    /// A view of a CRD that was validated.
+    /// Reads a validated CRD.
     pub fn new(crd: &Value) -> Self {
         let spec = &crd["spec"];
         let names = &spec["names"];
@@ -121,12 +121,12 @@ impl Definition {
         }
     }
 
-    /// A version by its name.
+    /// Returns a version by its name.
     pub fn version(&self, name: &str) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| version.name == name)
     }
 
-    /// The name of the version in which objects are stored.
+    /// Returns the name of the storage version.
     pub fn storage_version(&self) -> &str {
         self.versions
             .iter()
@@ -134,7 +134,7 @@ impl Definition {
             .map_or("", |version| &version.name)
     }
 
-    /// Names of the served versions: GA before beta before alpha, newer before older.
+    /// Returns the names of the served versions: GA before beta before alpha, newer before older.
     pub fn versions_by_priority(&self) -> Vec<String> {
         let mut names: Vec<String> = self
             .versions
@@ -197,7 +197,7 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().map(text).collect()
 }
 
-/// Kubernetes's order of versions, the most preferred first (`k8s.io/apimachinery/pkg/version`).
+/// Compares versions by Kubernetes's priority, the preferred first (`k8s.io/apimachinery/pkg/version`).
 pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     match (parse_version(a), parse_version(b)) {
         (Some(a), Some(b)) => b.cmp(&a),
@@ -207,7 +207,7 @@ pub(crate) fn compare_versions(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Stability (2 GA, 1 beta, 0 alpha), major, minor.
+/// Returns stability (2 GA, 1 beta, 0 alpha), major and minor.
 fn parse_version(name: &str) -> Option<(u8, u64, u64)> {
     let rest = name.strip_prefix('v')?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_ordered_as_kubernetes_does() {
+    fn versions_are_ordered_as_in_kubernetes() {
         let mut names = ["v1alpha1", "foo1", "v2", "v1beta2", "v1", "v10", "v1beta1", "bar"];
         names.sort_by(|a, b| compare_versions(a, b));
         assert_eq!(

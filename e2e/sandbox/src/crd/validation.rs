@@ -1,4 +1,4 @@
-//! What a CRD must be like (`k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation`).
+//! Validation of CRDs (`k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation`).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use structural_schema::rule_problems;
 use super::approval;
 use crate::field::{FieldError, Violation};
 
-/// What is wrong with a CRD, and with its change from `old`.
+/// Returns the errors of a CRD, and of its change from `old`.
 pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &crd["spec"];
@@ -148,7 +148,7 @@ fn stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
-    // The real server names its internal fields.
+    // The real server reports the names of its internal fields.
     let (config, reviews) = (
         "spec.conversion.webhookClientConfig",
         "spec.conversion.conversionReviewVersions",
@@ -230,7 +230,7 @@ fn client_config(config: &Value, old: Option<&Value>, field: &str, errors: &mut 
     }
     let bundle = &config["caBundle"];
     let valid = |bundle: &Value| bundle_problem(bundle).is_none();
-    // What was broken before may stay broken: only a valid bundle must not become invalid.
+    // An invalid bundle may stay invalid, but a valid one must not become invalid.
     if let (Some(problem), Some(old)) = (bundle_problem(bundle), old)
         && valid(old)
     {
@@ -240,7 +240,7 @@ fn client_config(config: &Value, old: Option<&Value>, field: &str, errors: &mut 
     }
 }
 
-/// Why Go does not take a caBundle; `None` for a good or an absent one.
+/// Returns why Go rejects a caBundle; `None` for a valid or absent one.
 pub(crate) fn bundle_problem(bundle: &Value) -> Option<&'static str> {
     let encoded = bundle.as_str().filter(|encoded| !encoded.is_empty())?;
     let decoded = STANDARD.decode(encoded).unwrap_or_default();
@@ -264,7 +264,7 @@ fn parses(der: &CertificateDer<'_>) -> bool {
 fn schemas(spec: &Value, errors: &mut Vec<FieldError>) {
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let first = &versions.first().unwrap_or(&Value::Null)["schema"]["openAPIV3Schema"];
-    // A schema that all versions share is named once, as the real server's internal form has it.
+    // A schema that all versions share is reported once, as in the real server's internal form.
     let shared = versions
         .iter()
         .all(|version| version["schema"]["openAPIV3Schema"] == *first);
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_crd_passes_and_broken_ones_say_where() {
+    fn a_valid_crd_passes_and_errors_name_the_field() {
         assert_eq!(problems(&crd(|_| {}), None), [""; 0]);
         let no_storage = problems(
             &crd(|crd| crd["spec"]["versions"][0]["storage"] = json!(false)),
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_bundle_must_not_become_junk() {
+    fn a_valid_bundle_must_not_become_invalid() {
         let with = |bundle: Value| {
             crd(|crd| {
                 crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
@@ -405,7 +405,11 @@ mod tests {
         };
         let (good, junk) = (with(json!(null)), with(json!("anVuaw==")));
         assert_eq!(problems(&junk, None), [""; 0], "accepted on create");
-        assert_eq!(problems(&junk, Some(&junk)), [""; 0], "junk may stay junk");
+        assert_eq!(
+            problems(&junk, Some(&junk)),
+            [""; 0],
+            "an invalid bundle may stay invalid"
+        );
         assert_eq!(
             problems(&junk, Some(&good)),
             [

@@ -12,14 +12,14 @@ use crate::{
     schema::{ListType, TypeSchema},
 };
 
-/// Applies a configuration to `live`, or creates from it.
+/// Applies a configuration to `live`, or creates an object from it.
 ///
-/// What the manager applied before and leaves out now goes, unless somebody else owns it too.
+/// Fields that the manager applied before and now omits are removed, unless another manager owns them too.
 ///
 /// # Errors
 ///
-/// 409 when others own fields with other values and `force` is not set; 500, like the real server, when the
-/// schema does not know a field; 400 when the configuration brings managedFields.
+/// 409 when other managers own fields with other values and `force` is not set; 500, like the real server,
+/// when the schema does not declare a field; 400 when the configuration contains managedFields.
 pub fn apply(
     live: Option<&Value>,
     applied: &Value,
@@ -28,11 +28,13 @@ pub fn apply(
     schema: &TypeSchema,
 ) -> Result<Value, StatusError> {
     let applied = configuration(applied, write, schema)?;
-    let set = FieldSet::of(&applied, schema);
+    let set = FieldSet::from_object(&applied, schema);
     let empty = Value::Null;
     let base = live.unwrap_or(&empty);
     let mut entries = match live {
-        Some(live) => managers::before_first_apply(live, FieldSet::of(&own_part(live, write), schema), write),
+        Some(live) => {
+            managers::before_first_apply(live, FieldSet::from_object(&own_part(live, write), schema), write)
+        }
         None => Vec::new(),
     };
     take_over(&mut entries, &set, base, &applied, write, force, schema)?;
@@ -49,7 +51,7 @@ pub fn apply(
         let given_up = previous.difference(&set).released_by(&others);
         let kept = others.union(&set);
         remove(&mut merged, &given_up, Some(&kept), &mut Vec::new(), schema);
-        // An object that is applied empty stays, though everything in it was given up.
+        // An object that was applied empty is kept, even if all of its fields were given up.
         merged = merge(&merged, &applied, &mut Vec::new(), schema);
     }
     let time = entries
@@ -59,7 +61,7 @@ pub fn apply(
     entries.retain(|entry| !entry.is_of(write, "Apply"));
     let mut own = Entry::new(write, "Apply", set);
     own.time = time.unwrap_or(own.time);
-    let present = FieldSet::of(&merged, schema);
+    let present = FieldSet::from_object(&merged, schema);
     for entry in &mut entries {
         if entry.api_version == write.api_version {
             entry.fields = entry.fields.present_in(&present);
@@ -70,7 +72,7 @@ pub fn apply(
     Ok(merged)
 }
 
-/// The part of `applied` that counts, if it may be applied.
+/// Returns the part of `applied` that this request may write.
 fn configuration(applied: &Value, write: &Write<'_>, schema: &TypeSchema) -> Result<Value, StatusError> {
     if applied["metadata"]["managedFields"]
         .as_array()
@@ -94,7 +96,7 @@ fn configuration(applied: &Value, write: &Write<'_>, schema: &TypeSchema) -> Res
     Ok(applied)
 }
 
-/// Takes from other managers what this one applies with another value, if `force` is set.
+/// With `force`, removes from other managers the fields that this one applies with another value.
 fn take_over(
     entries: &mut [Entry],
     set: &FieldSet,
@@ -125,7 +127,8 @@ fn take_over(
     Ok(())
 }
 
-/// The part of a configuration that counts: `status` belongs to its subresource, the rest to the object.
+/// Returns the part of a configuration that this request may write: `status` belongs to its subresource, the
+/// rest to the object.
 fn own_part(applied: &Value, write: &Write<'_>) -> Value {
     let Some(fields) = applied.as_object() else {
         return applied.clone();
@@ -142,7 +145,7 @@ fn own_part(applied: &Value, write: &Write<'_>) -> Value {
         .into()
 }
 
-/// The first field that the schema does not know, as `.spec.zz`.
+/// Returns the first field that the schema does not declare, for example `.spec.zz`.
 fn undeclared<'a>(value: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema) -> Option<String> {
     if !schema.declares(path) {
         let shown: String = path
@@ -174,7 +177,7 @@ fn undeclared<'a>(value: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema
     }
 }
 
-/// `applied` over `base`.
+/// Merges `applied` into `base`.
 fn merge<'a>(base: &Value, applied: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema) -> Value {
     match (base, applied) {
         (Value::Object(old), Value::Object(new)) if !schema.is_atomic_object(path) => {
@@ -208,8 +211,9 @@ fn merge<'a>(base: &Value, applied: &'a Value, path: &mut Vec<&'a str>, schema: 
     }
 }
 
-/// Takes fields out of an object, and with them what contained nothing else, or nothing of what is `kept`: what nobody owns
-/// goes with the last owned field beside it (`EnsureNamedFieldsAreMembers` in structured-merge-diff).
+/// Removes fields from an object, and parents that are then empty or contain no field of `kept`: fields
+/// without an owner are removed with their last owned sibling (`EnsureNamedFieldsAreMembers` in
+/// structured-merge-diff).
 fn remove(
     value: &mut Value,
     fields: &FieldSet,

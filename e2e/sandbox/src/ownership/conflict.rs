@@ -1,4 +1,4 @@
-//! Which fields of a set differ between two objects, and the error when others own them.
+//! Finds the fields of a set that differ between two objects, and builds the error of a conflict.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::{
     schema::{ListType, TypeSchema},
 };
 
-/// The members of `fields` whose values differ between `left` and `right`.
+/// Returns the members of `fields` whose values differ between `left` and `right`.
 pub(super) fn differing(
     fields: &FieldSet,
     left: &Value,
@@ -24,7 +24,7 @@ pub(super) fn differing(
         let (left, right) = (at(left, name, path, schema), at(right, name, path, schema));
         path.push(name.strip_prefix("f:").unwrap_or("*").to_owned());
         let mut deeper = differing(below, left, right, path, schema);
-        // An item's own membership is its existence; a field's is its value.
+        // Only the existence of an item counts for its own membership; the value counts for a field.
         let is_leaf = below.children().next().is_none();
         if below.is_member() && is_leaf && left != right {
             deeper = deeper.union(&FieldSet::decode(&Value::Null));
@@ -43,7 +43,7 @@ fn wrap(name: &str, below: &FieldSet) -> FieldSet {
     FieldSet::decode(&Value::Object(tree))
 }
 
-/// The value of a node below `value`.
+/// Returns the value of a child of `value`.
 pub(super) fn at<'a>(value: &'a Value, name: &str, path: &[String], schema: &TypeSchema) -> &'a Value {
     if let Some(field) = name.strip_prefix("f:") {
         return &value[field];
@@ -57,7 +57,7 @@ pub(super) fn at<'a>(value: &'a Value, name: &str, path: &[String], schema: &Typ
         .unwrap_or(&Value::Null)
 }
 
-/// The 409 that names every field and its owner; `None` when nobody objects.
+/// Returns the 409 that names each conflicting field and its owner; `None` without a conflict.
 pub(super) fn error(conflicts: &[(&Entry, FieldSet)]) -> Option<StatusError> {
     let mut causes = Vec::new();
     let mut lines = Vec::new();

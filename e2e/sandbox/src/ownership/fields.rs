@@ -16,7 +16,6 @@ pub(super) struct FieldSet {
 // === impl FieldSet ===
 
 impl FieldSet {
-    /// Reads `fieldsV1`.
     pub(super) fn decode(encoded: &Value) -> Self {
         let children: BTreeMap<String, Self> = encoded
             .as_object()
@@ -31,7 +30,6 @@ impl FieldSet {
         }
     }
 
-    /// Writes `fieldsV1`.
     pub(super) fn encode(&self) -> Value {
         let mut encoded = Map::new();
         if self.member && !self.children.is_empty() {
@@ -45,8 +43,8 @@ impl FieldSet {
         encoded.into()
     }
 
-    /// The fields that an object sets.
-    pub(super) fn of(object: &Value, schema: &TypeSchema) -> Self {
+    /// Returns the fields that an object sets.
+    pub(super) fn from_object(object: &Value, schema: &TypeSchema) -> Self {
         let mut fields = Self::collect(object, &mut Vec::new(), schema);
         fields.member = false;
         fields.without_identity()
@@ -98,7 +96,7 @@ impl FieldSet {
         }
     }
 
-    /// What identifies an object, or is the server's own, is nobody's field.
+    /// Removes the fields that no manager can own: the object's identity and the fields that the server sets.
     fn without_identity(mut self) -> Self {
         self.children.remove("f:apiVersion");
         self.children.remove("f:kind");
@@ -133,7 +131,7 @@ impl FieldSet {
         self.children.iter()
     }
 
-    /// What is in one of the children.
+    /// Returns the subset below a child.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         self.children.get(name)
     }
@@ -142,7 +140,7 @@ impl FieldSet {
         self.member
     }
 
-    /// Removes a top-level field with all that is below it.
+    /// Removes a top-level field and everything below it.
     pub(super) fn remove(&mut self, name: &str) {
         self.children.remove(&format!("f:{name}"));
     }
@@ -160,7 +158,8 @@ impl FieldSet {
         union
     }
 
-    /// The members for which `keeps` holds, given their name, themselves and what the other set has in their place.
+    /// Returns the members for which `keeps` holds. Its arguments are the name, the node, and the node of the
+    /// other set at the same path.
     fn select(&self, other: &Self, keeps: &impl Fn(&str, &Self, Option<&Self>) -> bool) -> Self {
         self.select_as("", Some(other), keeps)
     }
@@ -186,22 +185,22 @@ impl FieldSet {
         }
     }
 
-    /// The members of this set that are not in the other, nor hold something that is.
+    /// Returns the members of this set that neither are in the other nor contain one of its members.
     pub(super) fn difference(&self, other: &Self) -> Self {
         self.select(other, &|_, own, other| {
             own.member && other.is_none_or(|other| !other.member && other.children.is_empty())
         })
     }
 
-    /// The members of this set that are not in the other.
+    /// Returns the members of this set that are not in the other.
     pub(super) fn without(&self, other: &Self) -> Self {
         self.select(other, &|_, own, other| {
             own.member && other.is_none_or(|other| !other.member)
         })
     }
 
-    /// The members of this set that nobody keeps. A map stays while somebody owns a part of it; an item of a list
-    /// goes with the last who owns the item itself.
+    /// Returns the members of this set that no other manager keeps. A map is kept while others own a part of
+    /// it; an item of a list is kept only while others own the item itself.
     pub(super) fn released_by(&self, others: &Self) -> Self {
         self.select(others, &|name, own, others| {
             let is_kept =
@@ -210,8 +209,8 @@ impl FieldSet {
         })
     }
 
-    /// The members of this set that the other does not reach: fields that are there now and were not before. An
-    /// object that is new is a field of its own, besides those in it; only what holds metadata is nobody's.
+    /// Returns the members of this set that are absent in `before`: the fields that were added. A new map is
+    /// a member in addition to its fields, except for `metadata`.
     pub(super) fn additions(&self, before: &Self) -> Self {
         self.select(before, &|name, own, before| match before {
             None => own.member || name != "f:metadata",
@@ -219,7 +218,7 @@ impl FieldSet {
         })
     }
 
-    /// The members of this set that are in the other as well.
+    /// Returns the members that are in both sets.
     pub(super) fn intersection(&self, other: &Self) -> Self {
         let children = self
             .children
@@ -233,8 +232,8 @@ impl FieldSet {
         }
     }
 
-    /// The members of this set whose value, or that of a field around or below them, is also in the other:
-    /// an atomic value that one has as a whole and the other in parts counts for both.
+    /// Returns the members of this set that are present in `object`, themselves or by a field above or below
+    /// them: an atomic value that one set has as a whole and the other in parts is present in both.
     pub(super) fn present_in(&self, object: &Self) -> Self {
         let children = self
             .children
@@ -256,7 +255,7 @@ impl FieldSet {
         }
     }
 
-    /// The members as paths, for messages: `.spec.l[k="x"].v`.
+    /// Returns the members as paths for messages: `.spec.l[k="x"].v`.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.write_paths("", &mut paths);
@@ -268,12 +267,12 @@ impl FieldSet {
             paths.push(before.to_owned());
         }
         for (name, below) in &self.children {
-            below.write_paths(&format!("{before}{}", shown(name)), paths);
+            below.write_paths(&format!("{before}{}", path_element(name)), paths);
         }
     }
 }
 
-/// The name of an item in a set or a map list.
+/// Returns the name of an item in a set or a map list.
 pub(super) fn element(item: &Value, list_type: &ListType) -> String {
     match list_type {
         ListType::Map(keys) => {
@@ -291,7 +290,7 @@ pub(super) fn element(item: &Value, list_type: &ListType) -> String {
     }
 }
 
-fn shown(name: &str) -> String {
+fn path_element(name: &str) -> String {
     if let Some(field) = name.strip_prefix("f:") {
         return format!(".{field}");
     }

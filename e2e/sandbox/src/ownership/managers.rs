@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Write, fields::FieldSet};
 
-/// What one manager did.
+/// The fields and the last write of one manager.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
     pub(super) manager: String,
@@ -16,7 +16,7 @@ pub(super) struct Entry {
     pub(super) fields: FieldSet,
 }
 
-/// The entry of those who never said who they were, for objects that nobody has applied yet.
+/// The manager of the fields that existed before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 // === impl Entry ===
@@ -33,7 +33,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is the entry of this write.
+    /// Reports whether this is the entry of a write's manager.
     pub(super) fn is_of(&self, write: &Write<'_>, operation: &str) -> bool {
         self.manager == write.manager
             && self.operation == operation
@@ -77,7 +77,6 @@ impl Entry {
     }
 }
 
-/// Reads the entries of an object.
 pub(super) fn read(object: &Value) -> Vec<Entry> {
     let entries = object["metadata"]["managedFields"]
         .as_array()
@@ -86,7 +85,7 @@ pub(super) fn read(object: &Value) -> Vec<Entry> {
     entries.filter_map(Entry::decode).collect()
 }
 
-/// Writes the entries into an object, those that own nothing left out.
+/// Writes the entries into an object, without those that own no fields.
 pub(super) fn write(object: &mut Value, entries: &[Entry]) {
     let mut kept: Vec<&Entry> = entries.iter().filter(|entry| !entry.fields.is_empty()).collect();
     kept.sort_by(|a, b| (a.operation, &a.time, &a.manager).cmp(&(b.operation, &b.time, &b.manager)));
@@ -103,8 +102,8 @@ pub(super) fn write(object: &mut Value, entries: &[Entry]) {
     }
 }
 
-/// The entries of an object that is about to be applied to for the first time: all that is there belongs to
-/// somebody.
+/// Returns the entries of an object before it is applied to for the first time: without entries, one entry
+/// owns all fields.
 pub(super) fn before_first_apply(live: &Value, fields: FieldSet, write: &Write<'_>) -> Vec<Entry> {
     let entries = read(live);
     if !entries.is_empty() || fields.is_empty() {
@@ -118,7 +117,7 @@ pub(super) fn before_first_apply(live: &Value, fields: FieldSet, write: &Write<'
     vec![Entry::new(&unknown, "Update", fields)]
 }
 
-/// Seconds are all that `metav1.Time` carries.
+/// `metav1.Time` has a resolution of seconds.
 pub(super) fn time(now: Timestamp) -> String {
     now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! Field ownership: server-side apply, and tracking of every other write (KEP-555).
+//! Field ownership: server-side apply, and tracking of all other writes (KEP-555).
 
 mod apply;
 mod conflict;
@@ -11,16 +11,16 @@ use jiff::Timestamp;
 pub use apply::apply;
 pub use update::update;
 
-/// A write, as far as ownership is concerned.
+/// The properties of a write that field ownership depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
     /// `fieldManager`.
     pub manager: &'a str,
-    /// The subresource that is written, `status` for example.
+    /// The subresource that is written, for example `status`.
     pub subresource: Option<&'a str>,
-    /// The version of the object as it is written.
+    /// The apiVersion of the written object.
     pub api_version: &'a str,
-    /// When.
+    /// The time of the write.
     pub now: Timestamp,
 }
 

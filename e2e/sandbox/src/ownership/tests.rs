@@ -45,7 +45,7 @@ fn owners(object: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_nobody_owns_goes_with_the_last_owned_field_beside_it() {
+fn unowned_fields_are_removed_with_the_last_owned_sibling() {
     let applied = apply(
         None,
         &body(json!({"n": 1, "o": {"a": "1"}})),
@@ -66,7 +66,7 @@ fn what_nobody_owns_goes_with_the_last_owned_field_beside_it() {
 }
 
 #[test]
-fn what_a_manager_gives_up_goes_and_what_others_own_stays() {
+fn fields_that_a_manager_gives_up_are_removed_unless_another_manager_owns_them() {
     let first = body(json!({"n": 1, "set": ["a"], "l": [{"k": "x", "v": "1"}]}));
     let object = apply(None, &first, &by("m1"), false, &schema()).unwrap();
     let second = body(json!({"n": 1, "set": ["b"], "l": [{"k": "y", "v": "2"}]}));
@@ -107,7 +107,7 @@ fn what_a_manager_gives_up_goes_and_what_others_own_stays() {
 }
 
 #[test]
-fn one_conflict_is_worded_in_one_line() {
+fn a_single_conflict_has_a_one_line_message() {
     let object = apply(None, &body(json!({"n": 1})), &by("m1"), false, &schema()).unwrap();
     let error = apply(Some(&object), &body(json!({"n": 2})), &by("m2"), false, &schema()).unwrap_err();
     assert_eq!(
@@ -117,7 +117,7 @@ fn one_conflict_is_worded_in_one_line() {
 }
 
 #[test]
-fn an_unknown_field_is_the_real_servers_internal_error() {
+fn an_unknown_field_is_an_internal_error_as_on_the_real_server() {
     let error = apply(None, &body(json!({"zz": 1})), &by("m1"), false, &schema()).unwrap_err();
     assert_eq!(
         (error.code, error.message.as_str()),
@@ -130,7 +130,7 @@ fn an_unknown_field_is_the_real_servers_internal_error() {
 }
 
 #[test]
-fn an_update_takes_what_it_changes_and_nothing_else() {
+fn an_update_owns_exactly_the_fields_that_it_changes() {
     let object = apply(
         None,
         &body(json!({"n": 1, "d": "a"})),
@@ -160,7 +160,7 @@ fn an_update_takes_what_it_changes_and_nothing_else() {
 }
 
 #[test]
-fn an_entry_that_is_taken_out_stays_out() {
+fn a_removed_entry_is_not_restored() {
     let object = update(None, body(json!({"n": 1})), &by("creator"), &schema());
     let object = apply(Some(&object), &body(json!({"n": 1})), &by("m1"), false, &schema()).unwrap();
     let mut disowned = object.clone();
@@ -176,7 +176,7 @@ fn an_entry_that_is_taken_out_stays_out() {
         &schema(),
     )
     .unwrap();
-    assert_eq!(object["spec"], json!({"d": "x"}), "nobody else owned it any more");
+    assert_eq!(object["spec"], json!({"d": "x"}), "no other manager owned it");
 }
 
 fn specs() -> impl Strategy<Value = Value> {
@@ -202,7 +202,7 @@ fn specs() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn applying_twice_changes_nothing_more(first in specs(), second in specs()) {
+    fn a_second_apply_changes_nothing(first in specs(), second in specs()) {
         let object = apply(None, &first, &by("m1"), false, &schema()).unwrap();
         let once = apply(Some(&object), &second, &by("m2"), true, &schema()).unwrap();
         let twice = apply(Some(&once), &second, &by("m2"), true, &schema()).unwrap();
@@ -210,15 +210,15 @@ proptest! {
     }
 
     #[test]
-    fn a_manager_alone_gets_exactly_what_it_applied_last(first in specs(), second in specs()) {
+    fn a_single_manager_gets_exactly_its_last_configuration(first in specs(), second in specs()) {
         let object = apply(None, &first, &by("m1"), false, &schema()).unwrap();
         let object = apply(Some(&object), &second, &by("m1"), false, &schema()).unwrap();
-        prop_assert_eq!(FieldSet::of(&object, &schema()), FieldSet::of(&second, &schema()));
+        prop_assert_eq!(FieldSet::from_object(&object, &schema()), FieldSet::from_object(&second, &schema()));
     }
 
     #[test]
-    fn fields_survive_their_encoding(spec in specs()) {
-        let fields = FieldSet::of(&spec, &schema());
+    fn field_sets_survive_encoding_and_decoding(spec in specs()) {
+        let fields = FieldSet::from_object(&spec, &schema());
         let encoded = fields.encode();
         if encoded != json!({}) {
             prop_assert_eq!(FieldSet::decode(&encoded).encode(), encoded);

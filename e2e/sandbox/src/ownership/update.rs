@@ -1,4 +1,4 @@
-//! Tracks writes that are no apply.
+//! Tracks the fields of writes other than server-side apply.
 
 use serde_json::Value;
 
@@ -9,9 +9,10 @@ use super::{
 };
 use crate::schema::TypeSchema;
 
-/// Records who changed what: `new` replaces `live`, which is `None` when the object is created.
+/// Records the fields that changed from `live` to `new`; `live` is `None` for a created object.
 ///
-/// What the client sends as `managedFields` counts: without it the live entries go on, an empty list clears them.
+/// The `managedFields` of the client replace the stored ones: if they are absent, the stored entries are
+/// kept; an empty list clears them.
 pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &TypeSchema) -> Value {
     let sent = new["metadata"].get("managedFields").cloned();
     let cleared = sent.as_ref().and_then(Value::as_array).is_some_and(|entries| {
@@ -60,16 +61,16 @@ pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &
     new
 }
 
-/// The fields that a write may touch: a subresource is only that, and the rest is all but that.
+/// Returns the fields that a write may change: a subresource's own, or all except those of subresources.
 fn relevant(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> FieldSet {
-    let mut fields = FieldSet::of(object, schema);
+    let mut fields = FieldSet::from_object(object, schema);
     if write.subresource == Some("status") {
         fields.remove("spec");
     }
     fields
 }
 
-/// Fields that are new or have another value.
+/// Returns the fields that are new or have another value.
 fn changed(before: &FieldSet, after: &FieldSet, old: &Value, new: &Value, schema: &TypeSchema) -> FieldSet {
     let added = after.additions(before);
     let both = after.intersection(before);

@@ -8,7 +8,7 @@ use crate::StatusError;
 ///
 /// # Errors
 ///
-/// 422 when a `test` fails or a path does not exist, 400 when it is no patch.
+/// 422 when a `test` fails or a path does not exist, 400 when `patch` is not a JSON patch.
 pub fn json(object: &Value, patch: &Value) -> Result<Value, StatusError> {
     let operations: json_patch::Patch = serde_json::from_value(patch.clone())
         .map_err(|error| StatusError::bad_request(format!("error decoding patch: {error}")))?;

@@ -1,4 +1,4 @@
-//! Strategic merge patches, for built-in kinds: lists merge by the keys of their items.
+//! Strategic merge patches for built-in kinds: lists merge by the keys of their items.
 //!
 //! The directives are those of `k8s.io/apimachinery/pkg/util/strategicpatch`.
 
@@ -9,10 +9,10 @@ use crate::{
     schema::{ListType, TypeSchema},
 };
 
-/// Orders of lists that kubectl sends along; the items themselves say all that matters here.
+/// The order directives that kubectl sends; they are ignored, because the items determine the result.
 const ORDER: &str = "$setElementOrder/";
 
-/// Primitive items to remove from a list.
+/// Lists primitive items to remove.
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
 /// Applies a strategic merge patch.
@@ -59,7 +59,7 @@ fn merge<'a>(
         return Ok(());
     };
     for (name, change) in changes {
-        if obey(fields, name, change) {
+        if apply_directive(fields, name, change) {
             continue;
         }
         if change.is_null() {
@@ -77,8 +77,8 @@ fn merge<'a>(
     Ok(())
 }
 
-/// Does what a directive among the fields of a patch says; whether it was one.
-fn obey(fields: &mut Map<String, Value>, name: &str, change: &Value) -> bool {
+/// Applies a field of a patch if it is a directive; returns whether it was one.
+fn apply_directive(fields: &mut Map<String, Value>, name: &str, change: &Value) -> bool {
     if name == "$patch" || name.starts_with(ORDER) {
         return true;
     }
@@ -123,7 +123,7 @@ fn merge_list<'a>(
     for change in changes {
         let found = items.iter().position(|item| match &keys {
             None => item == change,
-            // Of several keys, strategic merge patch knows the first alone.
+            // If a list has several keys, strategic merge patch uses only the first.
             Some(keys) => item[&keys[0]] == change[&keys[0]],
         });
         if let Some(keys) = &keys

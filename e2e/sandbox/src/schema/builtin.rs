@@ -1,11 +1,11 @@
 //! How the lists and maps of built-in kinds merge.
 //!
-//! What `x-kubernetes-list-type` and `x-kubernetes-map-type` say in Kubernetes's OpenAPI (1.36), for the fields
-//! that users of the sandbox write. Lists that are not named here are atomic, as they are there.
+//! The values of `x-kubernetes-list-type` and `x-kubernetes-map-type` in Kubernetes's OpenAPI (1.36), for the
+//! fields that users of the sandbox write. Lists that are missing here are atomic, as in Kubernetes.
 
 use super::{ListType, Path};
 
-/// Lists by the name of their field: parent field (or `` for any), field, keys.
+/// Lists by parent field (`` for any), field and keys.
 const MAPS: &[(&str, &str, &[&str])] = &[
     ("", "containers", &["name"]),
     ("", "initContainers", &["name"]),
@@ -34,7 +34,7 @@ const MAPS: &[(&str, &str, &[&str])] = &[
     ("status", "addresses", &["type"]),
 ];
 
-/// Objects that merge as a whole, by the name of their field.
+/// Atomic objects, by field name.
 const ATOMIC_OBJECTS: &[&str] = &[
     "nodeSelector",
     "configMapKeyRef",
@@ -53,7 +53,7 @@ const ATOMIC_OBJECTS: &[&str] = &[
     "loadBalancer",
 ];
 
-/// Kinds whose `spec.selector` merges as a whole: a label selector, or a map that is declared so.
+/// Kinds whose `spec.selector` is atomic: a label selector, or a map that is declared atomic.
 const ATOMIC_SELECTORS: &[&str] = &[
     "Deployment",
     "ReplicaSet",
@@ -63,7 +63,7 @@ const ATOMIC_SELECTORS: &[&str] = &[
     "Service",
 ];
 
-/// Lists in `metadata`.
+/// How a list in `metadata` merges.
 pub(super) fn metadata_list(path: &Path<'_>) -> ListType {
     match path {
         [.., "ownerReferences"] => ListType::Map(vec!["uid".to_owned()]),
@@ -72,7 +72,7 @@ pub(super) fn metadata_list(path: &Path<'_>) -> ListType {
     }
 }
 
-/// The list at `path`.
+/// How the list at `path` merges.
 pub(super) fn list(kind: &str, path: &Path<'_>) -> ListType {
     let Some((field, before)) = path.split_last() else {
         return ListType::Atomic;
@@ -80,7 +80,7 @@ pub(super) fn list(kind: &str, path: &Path<'_>) -> ListType {
     if *field == "finalizers" && path.contains(&"metadata") {
         return ListType::Set;
     }
-    // A CRD's own lists and schemas are atomic, and so are endpoints, but for their conditions.
+    // A CRD's own lists and schemas are atomic, and so are endpoints, except for their conditions.
     let is_atomic_kind = matches!(kind, "CustomResourceDefinition" | "EndpointSlice" | "Endpoints");
     if is_atomic_kind && *field != "conditions" {
         return ListType::Atomic;
@@ -98,7 +98,7 @@ pub(super) fn list(kind: &str, path: &Path<'_>) -> ListType {
         })
 }
 
-/// Whether the object at `path` is atomic.
+/// Reports whether the object at `path` is atomic.
 pub(super) fn is_atomic_object(kind: &str, path: &Path<'_>) -> bool {
     match path {
         ["spec", "selector"] => ATOMIC_SELECTORS.contains(&kind),

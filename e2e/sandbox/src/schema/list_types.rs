@@ -19,17 +19,17 @@ enum Source {
 // === impl TypeSchema ===
 
 impl TypeSchema {
-    /// By an `openAPIV3Schema`.
+    /// Reads the list types from an `openAPIV3Schema`.
     pub fn custom(schema: Value) -> Self {
         Self(Source::Custom(Arc::new(schema)))
     }
 
-    /// By the table of built-in kinds.
+    /// Uses the table of built-in kinds.
     pub fn built_in(kind: &'static str) -> Self {
         Self(Source::BuiltIn(kind))
     }
 
-    /// How the list at `path` merges.
+    /// Returns how the list at `path` merges.
     pub fn list(&self, path: &Path<'_>) -> ListType {
         match &self.0 {
             _ if path.first() == Some(&"metadata") => builtin::metadata_list(path),
@@ -38,7 +38,7 @@ impl TypeSchema {
         }
     }
 
-    /// Whether the object at `path` merges as a whole.
+    /// Reports whether the object at `path` is atomic.
     pub fn is_atomic_object(&self, path: &Path<'_>) -> bool {
         match &self.0 {
             _ if path.first() == Some(&"metadata") => false,
@@ -47,7 +47,7 @@ impl TypeSchema {
         }
     }
 
-    /// Whether a field may stand at `path`, as far as the schema tells.
+    /// Reports whether the schema allows a field at `path`.
     pub fn declares(&self, path: &Path<'_>) -> bool {
         let Source::Custom(schema) = &self.0 else {
             return true;

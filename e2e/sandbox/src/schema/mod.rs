@@ -6,5 +6,5 @@ mod list_types;
 pub use list_types::TypeSchema;
 pub use structural_schema::ListType;
 
-/// A place in an object: names of fields; `*` for the items of a list.
+/// A path in an object: field names, and `*` for the items of a list.
 type Path<'a> = [&'a str];

@@ -1,4 +1,4 @@
-//! The API server's state, which every request works on.
+//! The state of the API server, which all requests share.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     webhook::WebhookClient,
 };
 
-/// The API server: everything but its sockets.
+/// The API server without its sockets.
 #[derive(Clone)]
 pub struct ApiServer(pub(super) Arc<Shared>);
 
@@ -30,29 +30,29 @@ pub(crate) struct Shared {
     pub(super) reinitializing: Duration,
 }
 
-/// One request, as an audit log has it.
+/// One request, as in an audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEvent {
-    /// Who asked.
+    /// The user.
     pub user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: &'static str,
     /// The API group; empty for core.
     pub group: String,
-    /// The resource, with its subresource after a slash.
+    /// The resource, followed by a slash and the subresource if there is one.
     pub resource: String,
     /// The object's namespace; may be empty.
     pub namespace: String,
     /// The object's name; may be empty.
     pub name: String,
-    /// The HTTP status code of the answer.
+    /// The HTTP status code of the response.
     pub code: u16,
 }
 
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// A cluster without a single object.
+    /// Creates an API server without any objects.
     pub(super) fn empty(reinitializing: Duration) -> Self {
         let store = Arc::new(Store::default());
         Self(Arc::new(Shared {
@@ -66,12 +66,12 @@ impl ApiServer {
         }))
     }
 
-    /// Ways to make it misbehave.
+    /// Returns the faults to inject into requests.
     pub fn faults(&self) -> &Faults {
         &self.0.faults
     }
 
-    /// Every request of an object or a collection up to now.
+    /// Returns all requests so far for an object or a collection.
     pub fn requests(&self) -> Vec<AuditEvent> {
         self.0.requests.lock().clone()
     }
@@ -80,14 +80,14 @@ impl ApiServer {
         &self.0
     }
 
-    /// A token for a ServiceAccount, whether it exists or not.
+    /// Issues a token for a ServiceAccount, whether it exists or not.
     pub fn token(&self, namespace: &str, name: &str, lifetime: Duration) -> String {
         self.0
             .tokens
             .issue(User::service_account(namespace, name), lifetime)
     }
 
-    /// Whose token it is.
+    /// Returns the user of a token.
     pub(crate) fn user_of(&self, token: &str) -> Option<User> {
         self.0.tokens.user(token)
     }
@@ -96,7 +96,7 @@ impl ApiServer {
 // === impl Shared ===
 
 impl Shared {
-    /// An object as it is stored.
+    /// Returns an object as it is stored.
     pub(crate) fn stored(
         &self,
         group: &str,
@@ -112,7 +112,7 @@ impl Shared {
         })
     }
 
-    /// All objects of a built-in resource, in one namespace or in all.
+    /// Returns all objects of a built-in resource, in one namespace or in all.
     pub(crate) fn all(&self, group: &str, resource: &str, namespace: Option<&str>) -> Vec<Arc<Value>> {
         let (objects, _) = self.store.list(Collection {
             group,

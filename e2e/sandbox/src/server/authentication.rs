@@ -1,4 +1,4 @@
-//! Who asks: client certificates and ServiceAccount tokens.
+//! Authentication: client certificates and ServiceAccount tokens.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rand::{Rng, distr::Alphanumeric};
 use serde_json::{Value, json};
 
-/// A user as authorization and webhooks see them.
+/// A user as authorization and webhooks see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// The name.
@@ -18,14 +18,14 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
-/// The tokens that were handed out.
+/// The tokens that were issued.
 #[derive(Default)]
 pub(super) struct Tokens(Mutex<BTreeMap<String, (User, Instant)>>);
 
 // === impl User ===
 
 impl User {
-    /// Somebody who may do everything.
+    /// Returns a member of `system:masters`, who has every right.
     pub fn master(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -33,7 +33,7 @@ impl User {
         }
     }
 
-    /// A ServiceAccount.
+    /// Returns the user of a ServiceAccount, with its groups.
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self {
             name: format!("system:serviceaccount:{namespace}:{name}"),
@@ -44,7 +44,7 @@ impl User {
         }
     }
 
-    /// Somebody who did not say who they are.
+    /// Returns the user of requests without credentials.
     pub fn anonymous() -> Self {
         Self {
             name: "system:anonymous".to_owned(),
@@ -52,7 +52,7 @@ impl User {
         }
     }
 
-    /// All groups.
+    /// Returns all groups of the user.
     pub(super) fn all_groups(&self) -> Vec<String> {
         let mut groups = self.groups.clone();
         if self.name != "system:anonymous" {
@@ -61,7 +61,7 @@ impl User {
         groups
     }
 
-    /// `userInfo`.
+    /// Returns the `userInfo` of an AdmissionReview.
     pub(super) fn info(&self) -> Value {
         json!({"username": self.name, "groups": self.all_groups()})
     }
@@ -70,7 +70,7 @@ impl User {
 // === impl Tokens ===
 
 impl Tokens {
-    /// A new token for `user`.
+    /// Issues a token for `user`.
     pub(super) fn issue(&self, user: User, lifetime: Duration) -> String {
         let random: String = rand::rng()
             .sample_iter(Alphanumeric)
@@ -84,7 +84,7 @@ impl Tokens {
         token
     }
 
-    /// Whose token it is; `None` when it is unknown or has expired.
+    /// Returns the user of a token; `None` when it is unknown or has expired.
     pub(super) fn user(&self, token: &str) -> Option<User> {
         let tokens = self.0.lock();
         let (user, expires) = tokens.get(token)?;

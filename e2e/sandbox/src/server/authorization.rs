@@ -1,4 +1,4 @@
-//! Who may do what: RBAC.
+//! Authorization by RBAC.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Fails unless `user` may do this.
+/// Fails with 403 unless RBAC allows the request.
 pub(super) fn check(
     store: &Store,
     user: &User,
@@ -60,7 +60,7 @@ pub(super) fn check(
     })
 }
 
-/// Whether `user` may do this.
+/// Reports whether RBAC allows the request.
 pub(super) fn allows(store: &Store, user: &User, verb: &str, target: &ResourcePath) -> bool {
     user.groups.iter().any(|group| group == "system:masters")
         || rules(store, user, &target.namespace)
@@ -68,7 +68,7 @@ pub(super) fn allows(store: &Store, user: &User, verb: &str, target: &ResourcePa
             .any(|rule| rule_allows(rule, verb, target))
 }
 
-/// Every rule that holds for `user` in a namespace, or in the whole cluster where it is empty.
+/// Returns all rules that apply to `user` in a namespace, or cluster-wide if it is empty.
 pub(super) fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
     let everywhere = store
         .list(Collection {
@@ -109,7 +109,7 @@ pub(super) fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
     rules
 }
 
-/// The rules of the role that a binding refers to.
+/// Returns the rules of the role that a binding refers to.
 pub(super) fn role_rules(store: &Store, reference: &Value, namespace: &str) -> Vec<Value> {
     let is_cluster_role = reference["kind"] == "ClusterRole";
     let key = StorageKey {
@@ -155,9 +155,9 @@ fn rule_allows(rule: &Value, verb: &str, target: &ResourcePath) -> bool {
         && names.is_none_or(|names| names.iter().any(|name| *name == target.name.as_str()))
 }
 
-/// Whether `rules` are all among those that `user` has, so that handing them out gives nobody more.
+/// Reports whether `user` holds all of `rules`, so that granting them does not escalate privileges.
 ///
-/// A simple form of the real check: each rule must be covered by a single one of the user's.
+/// A simplified form of the real check: a single rule of the user must cover each of `rules`.
 pub(super) fn covers(store: &Store, user: &User, namespace: &str, wanted: &[Value]) -> bool {
     if user.groups.iter().any(|group| group == "system:masters") {
         return true;
@@ -177,7 +177,7 @@ pub(super) fn covers(store: &Store, user: &User, namespace: &str, wanted: &[Valu
     })
 }
 
-/// Whether `user` may do this to a path that names no resource.
+/// Reports whether `user` may access a non-resource path.
 pub(super) fn allows_path(store: &Store, user: &User, verb: &str, path: &str) -> bool {
     let any_of = |rule: &Value, field: &str, matches: &dyn Fn(&str) -> bool| {
         rule[field]

@@ -1,4 +1,4 @@
-//! What every cluster has from its first moment.
+//! The objects that every cluster has from the start.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::{api_server::ApiServer, write};
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// An empty cluster, but for what every cluster has.
+    /// Creates a cluster with only the objects that every cluster has.
     pub(crate) fn new(reinitializing: Duration) -> Self {
         let server = Self::empty(reinitializing);
         server.bootstrap();
         server
     }
 
-    /// Namespaces and roles that every cluster has.
+    /// Creates the namespaces and roles that every cluster has.
     fn bootstrap(&self) {
         let namespace =
             |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});

@@ -1,4 +1,4 @@
-//! A request and its answer, without HTTP.
+//! A request and its response, without HTTP.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::StatusError;
 /// A request.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Who asks.
+    /// The user.
     pub user: User,
     /// The HTTP method.
     pub method: Method,
@@ -30,7 +30,7 @@ pub struct Call {
     pub body: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 pub enum Reply {
     /// A JSON object, with warnings.
     Json {
@@ -38,7 +38,7 @@ pub enum Reply {
         code: u16,
         /// The body.
         body: Value,
-        /// What the `Warning` headers say.
+        /// The texts of the `Warning` headers.
         warnings: Vec<String>,
     },
     /// Plain text.
@@ -47,7 +47,7 @@ pub enum Reply {
     Watch(BoxStream<'static, Value>),
 }
 
-/// What a path names.
+/// The resource, subresource, namespace and name in a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResourcePath {
     pub(crate) group: String,
@@ -61,21 +61,21 @@ pub(crate) struct ResourcePath {
 // === impl Call ===
 
 impl Call {
-    /// A query parameter; empty when it is absent.
+    /// Returns a query parameter; empty when it is absent.
     pub fn query(&self, name: &str) -> &str {
         self.query.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// Whether a query parameter says yes.
+    /// Reports whether a boolean query parameter is set.
     pub fn flag(&self, name: &str) -> bool {
         matches!(self.query(name), "true" | "1")
     }
 
-    /// Whether nothing is to be stored.
+    /// Reports whether the request is a dry run.
     ///
     /// # Errors
     ///
-    /// When `dryRun` is anything but `All`.
+    /// When `dryRun` has a value other than `All`.
     pub fn is_dry_run(&self) -> Result<bool, StatusError> {
         match self.query("dryRun") {
             "" => Ok(false),
@@ -90,11 +90,11 @@ impl Call {
         }
     }
 
-    /// The body as JSON; YAML is taken where it is announced, as apply does.
+    /// Parses the body as JSON, or as YAML if the content type is YAML, as apply requests send it.
     ///
     /// # Errors
     ///
-    /// 400 when it is neither, 415 for a media type that is not known.
+    /// 400 when the body cannot be parsed, 415 for an unsupported media type.
     pub fn object(&self) -> Result<Value, StatusError> {
         let undecodable =
             |problem: String| StatusError::bad_request(format!("error decoding body: {problem}"));
@@ -121,7 +121,7 @@ impl Call {
 // === impl Reply ===
 
 impl Reply {
-    /// 200 with a JSON object.
+    /// Returns a 200 with a JSON object.
     pub fn json(body: Value) -> Self {
         Self::Json {
             code: 200,
@@ -130,7 +130,7 @@ impl Reply {
         }
     }
 
-    /// The HTTP status code.
+    /// Returns the HTTP status code.
     pub fn code(&self) -> u16 {
         match self {
             Self::Json { code, .. } => *code,
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Reply {
 // === impl ResourcePath ===
 
 impl ResourcePath {
-    /// Reads `/api/v1/…` and `/apis/GROUP/VERSION/…`; `None` for any other path.
+    /// Parses `/api/v1/…` and `/apis/GROUP/VERSION/…`; returns `None` for any other path.
     pub(crate) fn parse(path: &str) -> Option<Self> {
         let mut parts = path.trim_matches('/').split('/').map(decode);
         let (group, version) = match parts.next()?.as_str() {
@@ -161,7 +161,7 @@ impl ResourcePath {
             return None;
         }
         let mut namespace = String::new();
-        // `/namespaces/NAME` alone and its subresources are about the Namespace itself.
+        // `/namespaces/NAME` and its subresources address the Namespace itself.
         let is_own =
             rest.len() <= 2 || (rest.len() == 3 && matches!(rest[2].as_str(), "status" | "finalize"));
         if rest[0] == "namespaces" && !is_own {
@@ -180,7 +180,7 @@ impl ResourcePath {
         rest.next().is_none().then_some(target)
     }
 
-    /// The verb that authorization knows a request by.
+    /// Returns the verb that authorization uses for the request.
     pub(crate) fn verb(&self, call: &Call) -> Result<&'static str, StatusError> {
         let is_collection = self.name.is_empty();
         match call.method {
@@ -200,7 +200,7 @@ impl ResourcePath {
         }
     }
 
-    /// `resource` or `resource/subresource`.
+    /// Returns `resource` or `resource/subresource`.
     pub(crate) fn qualified_resource(&self) -> String {
         if self.subresource.is_empty() {
             self.resource.clone()
@@ -210,7 +210,7 @@ impl ResourcePath {
     }
 }
 
-/// Percent-decodes a part of a path or a query.
+/// Percent-decodes a part of a path or query.
 pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

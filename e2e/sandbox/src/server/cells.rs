@@ -1,4 +1,4 @@
-//! What a table shows of an object in a column.
+//! The cells of a table.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use super::custom::condition;
 use crate::crd::Column;
 
-/// The cell of a column: the value at its path, or what a name before a colon says is computed.
+/// Returns a cell: the value at the column's path, or a computed value if a name precedes a colon.
 pub(super) fn cell(object: &Value, column: &Column) -> Value {
     if let Some((what, path)) = column
         .json_path
         .split_once(':')
         .filter(|(what, _)| !what.starts_with(['.', '{']))
     {
-        return computed(object, what, path);
+        return computed_cell(object, what, path);
     }
     let value = json_path::first(object, &column.json_path);
     match (column.column_type.as_str(), value) {
         ("date", Some(time)) => json!(age(time.as_str().unwrap_or_default())),
         ("date", None) => json!("<unknown>"),
-        // A number that is not there is zero where the real printers count.
+        // The real printers show counts as zero if they are absent.
         (_, None) if column.json_path.starts_with(".status.") && column.json_path.ends_with("eplicas") => {
             json!(0)
         }
@@ -27,7 +27,7 @@ pub(super) fn cell(object: &Value, column: &Column) -> Value {
     }
 }
 
-fn computed(object: &Value, what: &str, path: &str) -> Value {
+fn computed_cell(object: &Value, what: &str, path: &str) -> Value {
     let number = |path: &str| {
         json_path::first(object, path)
             .and_then(|value| value.as_i64())
@@ -67,7 +67,7 @@ fn computed(object: &Value, what: &str, path: &str) -> Value {
         }
         ("ports", _) => json!(service_ports(object)),
         ("seen", _) => json!(age(last_seen(object))),
-        ("about", _) => json!(regarding(object)),
+        ("about", _) => json!(event_object(object)),
         ("message", _) => {
             let message = object["note"].as_str().or(object["message"].as_str());
             json!(message.unwrap_or_default().trim())
@@ -84,7 +84,7 @@ fn service_ports(service: &Value) -> String {
     ports.join(",")
 }
 
-/// When an event was last seen; empty where it does not say.
+/// Returns when an event was last seen; empty if it has no time.
 fn last_seen(event: &Value) -> &str {
     let times = [
         "/lastTimestamp",
@@ -96,8 +96,8 @@ fn last_seen(event: &Value) -> &str {
     time.unwrap_or_default()
 }
 
-/// The object of an event, as kubectl names it.
-fn regarding(event: &Value) -> String {
+/// Returns the object of an event as kubectl names it.
+fn event_object(event: &Value) -> String {
     let object = if event["regarding"].is_object() {
         &event["regarding"]
     } else {
@@ -118,7 +118,7 @@ fn pod_status(object: &Value, statuses: &[Value]) -> Value {
     json!(reasons.or(object["status"]["phase"].as_str()).unwrap_or_default())
 }
 
-/// How long ago a time was, as kubectl says it.
+/// Returns the time since `time` in the format of kubectl.
 fn age(time: &str) -> String {
     let Ok(time) = time.parse::<Timestamp>() else {
         return "<unknown>".to_owned();

@@ -1,10 +1,10 @@
-//! What `PUT` and the kinds of `PATCH` do to an object.
+//! The changes that `PUT` and the types of `PATCH` make to an object.
 
 use serde_json::Value;
 
 use super::{
     call::{Call, ResourcePath},
-    checks::identify,
+    checks::check_identity,
     kinds::ServedResource,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     storage::version,
 };
 
-/// What a write does to an object.
+/// The change that a write makes to an object.
 pub(super) enum Mutation {
     Put(Value),
     Json(Value),
@@ -53,7 +53,7 @@ impl Mutation {
                         ..field::invalid("meta.k8s.io", "PatchOptions", "", &[error])
                     });
                 }
-                identify(body, target, served).map(Self::Apply)
+                check_identity(body, target, served).map(Self::Apply)
             }
             _ => {
                 let strategic = if served.definition.is_none() {
@@ -73,8 +73,8 @@ impl Mutation {
         }
     }
 
-    /// The object that it makes of `current`.
-    pub(super) fn of(
+    /// Returns the changed object.
+    pub(super) fn apply_to(
         &self,
         current: &Value,
         served: &ServedResource,
@@ -100,8 +100,8 @@ impl Mutation {
         }
     }
 
-    /// Whether the client named the version that it saw.
-    pub(super) fn expects_version(&self) -> bool {
+    /// Reports whether the client named the resourceVersion that it read.
+    pub(super) fn has_resource_version(&self) -> bool {
         let (Self::Put(body) | Self::Merge(body) | Self::Strategic(body) | Self::Apply(body)) = self else {
             return false;
         };

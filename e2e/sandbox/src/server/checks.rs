@@ -1,4 +1,4 @@
-//! What is checked of a write, and what is filled in, before anybody is asked about it.
+//! Checks and defaults of a write before admission webhooks are called.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{
     call::{Call, ResourcePath},
     kinds::ServedResource,
     metadata,
-    refusals::{forbidden, stale},
+    object_errors::{forbidden, stale},
 };
 use crate::{
     StatusError, Subject, builtin,
@@ -15,8 +15,9 @@ use crate::{
     storage::version,
 };
 
-/// Checks that a body is of the resource and place that the path names, and fills both in where it is silent.
-pub(super) fn identify(
+/// Checks that a body has the apiVersion, kind, namespace and name of the path, and adds those that are
+/// absent.
+pub(super) fn check_identity(
     mut object: Value,
     target: &ResourcePath,
     served: &ServedResource,
@@ -137,7 +138,7 @@ pub(super) fn check_preconditions(
     Ok(())
 }
 
-/// Prunes and defaults; what was unknown becomes warnings, or an error where the client asked for that.
+/// Prunes and defaults an object. Unknown fields become warnings, or an error with `fieldValidation=Strict`.
 pub(super) fn normalise(
     call: &Call,
     served: &ServedResource,
@@ -159,7 +160,7 @@ pub(super) fn normalise(
     };
     let unknown = version.schema.prune(object);
     version.schema.default(object);
-    // The real server keeps custom resources in maps, which are written in the order of their keys.
+    // The real server keeps custom resources in maps, which it writes sorted by key.
     object.sort_all_objects();
     match call.query("fieldValidation") {
         "Ignore" => Ok(Vec::new()),
@@ -223,7 +224,7 @@ pub(super) fn problems(served: &ServedResource, object: &Value, current: Option<
     errors
 }
 
-pub(super) fn refuse(
+pub(super) fn check_errors(
     served: &ServedResource,
     object: &Value,
     errors: &[FieldError],

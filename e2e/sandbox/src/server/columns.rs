@@ -5,7 +5,7 @@ use crate::crd::Column;
 
 const CREATED: &str = ".metadata.creationTimestamp";
 
-/// The columns of a kind's tables.
+/// Returns the columns of a kind.
 pub(super) fn columns(served: &ServedResource) -> Vec<Column> {
     let name = column("Name", "string", ".metadata.name");
     let age = column("Age", "date", CREATED);
@@ -17,7 +17,7 @@ pub(super) fn columns(served: &ServedResource) -> Vec<Column> {
         let default = declared.is_empty().then_some(age);
         return [name].into_iter().chain(default).chain(declared).collect();
     }
-    let printed = printed(&served.kind)
+    let printed = printer_columns(&served.kind)
         .iter()
         .map(|(name, path)| column(name, "string", path));
     match served.kind.as_str() {
@@ -41,8 +41,9 @@ fn column(name: &str, column_type: &str, path: &str) -> Column {
     }
 }
 
-/// The columns of a built-in kind beside its name and age: the heading and what [`cell`](super::cells::cell) shows.
-fn printed(kind: &str) -> &'static [(&'static str, &'static str)] {
+/// Returns the columns of a built-in kind other than name and age: the heading and the path for
+/// [`cell`](super::cells::cell).
+fn printer_columns(kind: &str) -> &'static [(&'static str, &'static str)] {
     match kind {
         "ConfigMap" => &[("Data", "count:.data")],
         "Deployment" => &[

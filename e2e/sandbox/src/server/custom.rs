@@ -1,4 +1,4 @@
-//! Custom resources: served by their CRD, converted between their versions.
+//! Custom resources: serving them by their CRD and converting them between its versions.
 
 use std::{
     sync::Arc,
@@ -15,13 +15,14 @@ use crate::{
     storage::{Collection, StorageKey, version},
 };
 
-/// The finalizer of CRDs: their objects go first.
+/// The finalizer of CRDs: their objects are deleted first.
 pub(super) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// How long after a change of a CRD a failed conversion of a list counts as initialising, as on the real server.
+/// How long after a change of a CRD a failed conversion of a list is reported as initializing, as on the real
+/// server.
 const INITIALISING: Duration = Duration::from_secs(5);
 
-/// Converts objects for admission.
+/// Converts objects for admission webhooks.
 pub(super) struct AdmissionConverter<'a> {
     pub(super) server: &'a ApiServer,
     pub(super) served: &'a ServedResource,
@@ -36,7 +37,7 @@ impl admission::Convert for AdmissionConverter<'_> {
 }
 
 impl ApiServer {
-    /// An object in another version of its resource.
+    /// Converts an object to another version of its resource.
     pub(super) async fn convert_to(
         &self,
         served: &ServedResource,
@@ -47,7 +48,7 @@ impl ApiServer {
             return Ok(object);
         }
         let Some(definition) = &served.definition else {
-            // Built-in kinds are served in one version; events alone in two groups.
+            // Built-in kinds have one version each; only events are served in two groups.
             return Ok(builtin::event_in(object, api_version));
         };
         let kind = &definition.names.kind;
@@ -68,8 +69,8 @@ impl ApiServer {
         Ok(converted)
     }
 
-    /// A stored object as a client of `served` sees it.
-    pub(super) async fn present(
+    /// Returns a stored object in the version of `served`.
+    pub(super) async fn served_object(
         &self,
         served: &ServedResource,
         stored: &Value,
@@ -86,13 +87,14 @@ impl ApiServer {
         Ok(object)
     }
 
-    /// [`ApiServer::present`] for lists and watches, which answer 429 while a changed CRD is being taken up.
-    pub(super) async fn present_listed(
+    /// Returns [`ApiServer::served_object`] for lists and watches, or 429 while the storage of a changed CRD
+    /// is rebuilt.
+    pub(super) async fn listed_object(
         &self,
         served: &ServedResource,
         stored: &Value,
     ) -> Result<Value, StatusError> {
-        let presented = self.present(served, stored).await;
+        let presented = self.served_object(served, stored).await;
         let recent = self
             .changed_at(served)
             .is_some_and(|at| at.elapsed() < INITIALISING);
@@ -105,7 +107,8 @@ impl ApiServer {
         })
     }
 
-    /// Fails while the storage of a changed CRD is rebuilt: lists and watches of converted versions only.
+    /// Returns an error while the storage of a changed CRD is rebuilt. Only lists and watches of converted
+    /// versions check this.
     pub(super) fn check_initialised(&self, served: &ServedResource) -> Result<(), StatusError> {
         if served.storage_api_version() == served.api_version() {
             return Ok(());
@@ -122,7 +125,7 @@ impl ApiServer {
         self.0.kinds.changed_at(&served.group, &served.resource)
     }
 
-    /// How lists and maps of a resource merge.
+    /// Returns how lists and maps of a resource merge.
     pub(super) fn types(served: &ServedResource) -> TypeSchema {
         let version = served
             .definition
@@ -134,11 +137,11 @@ impl ApiServer {
         }
     }
 
-    /// Takes up a CRD that was written: conditions, stored versions, and its resources are served.
-    pub(super) fn take_up(&self, name: &str) {
+    /// Updates the conditions and stored versions of a written CRD, and serves its resources.
+    pub(super) fn reconcile_crd(&self, name: &str) {
         let store = &self.0.store;
         let key = crd_key(name);
-        // Another writer may come between; then the CRD is looked at anew.
+        // If another writer changed the CRD in between, it is reconciled again.
         while let Some(stored) = store.read(&key) {
             let mut crd = stored.as_ref().clone();
             self.complete_status(&mut crd);
@@ -147,9 +150,9 @@ impl ApiServer {
                 let established = condition(&crd, "Established") == Some("True");
                 let (group, plural) = (definition.group.clone(), definition.names.plural.clone());
                 if established {
-                    self.0.kinds.establish(Arc::new(definition));
+                    self.0.kinds.serve_custom(Arc::new(definition));
                 } else {
-                    self.0.kinds.withdraw(&group, &plural);
+                    self.0.kinds.remove_custom(&group, &plural);
                 }
                 return;
             }
@@ -209,8 +212,8 @@ impl ApiServer {
         }
     }
 
-    /// Lets a CRD go that is being deleted, once its objects are gone.
-    pub(super) fn clean_up(&self, name: &str) {
+    /// Removes the finalizer of a CRD that is being deleted once its objects are gone.
+    pub(super) fn finalize_crd(&self, name: &str) {
         let store = &self.0.store;
         let Some(crd) = store.read(&crd_key(name)) else {
             return;
@@ -218,7 +221,7 @@ impl ApiServer {
         let definition = Definition::new(&crd);
         let group = definition.group.clone();
         let plural = definition.names.plural.clone();
-        self.0.kinds.establish(Arc::new(definition));
+        self.0.kinds.serve_custom(Arc::new(definition));
         let collection = Collection {
             group: &group,
             resource: &plural,
@@ -238,7 +241,7 @@ impl ApiServer {
                 && done
                 && store.remove(&crd_key(name), version(&released)).is_ok()
             {
-                self.0.kinds.withdraw(&group, &plural);
+                self.0.kinds.remove_custom(&group, &plural);
             }
         }
     }
@@ -253,7 +256,7 @@ pub(super) fn crd_key(name: &str) -> StorageKey {
     }
 }
 
-/// The status of a condition.
+/// Returns the status of a condition.
 pub(crate) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<&'a str> {
     let conditions = object["status"]["conditions"].as_array()?;
     conditions
@@ -262,7 +265,7 @@ pub(crate) fn condition<'a>(object: &'a Value, condition_type: &str) -> Option<&
         .as_str()
 }
 
-/// Sets a condition; its time changes only with its status.
+/// Sets a condition. Its transition time changes only with its status.
 pub(crate) fn set_condition(
     object: &mut Value,
     condition_type: &str,
@@ -303,7 +306,7 @@ fn reinitializing(served: &ServedResource, problem: &str) -> StatusError {
     }
 }
 
-/// Says on a CRD that it is being deleted, and refuses new objects from now on.
+/// Sets the condition Terminating on a CRD. From then on, objects cannot be created.
 pub(super) fn set_terminating(server: &ApiServer, name: &str) {
     let store = &server.0.store;
     let key = crd_key(name);
@@ -318,7 +321,7 @@ pub(super) fn set_terminating(server: &ApiServer, name: &str) {
             message,
         );
         if store.replace(key.clone(), crd.clone(), version(&stored)).is_ok() {
-            return server.0.kinds.establish(Arc::new(Definition::new(&crd)));
+            return server.0.kinds.serve_custom(Arc::new(Definition::new(&crd)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `delete` and `deletecollection`, and the end of objects that are being deleted.
+//! `delete` and `deletecollection`, and the removal of objects whose deletion has finished.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::{
     hooks,
     kinds::ServedResource,
     metadata,
-    read::{key, written},
-    refusals::not_found,
+    object_errors::not_found,
+    read::{key, written_reply},
     selectors::Selectors,
 };
 use crate::{
@@ -23,8 +23,8 @@ use crate::{
 /// The grace period of pods that do not name one, in seconds.
 const POD_GRACE: i64 = 30;
 
-/// `DELETE` of one object.
-pub(super) async fn one(
+/// Handles `DELETE` of one object.
+pub(super) async fn delete_object(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
@@ -39,10 +39,10 @@ pub(super) async fn one(
             .read(&key)
             .ok_or_else(|| not_found(served, &target.name))?;
         check_preconditions(served, &options, &stored)?;
-        let current = server.present(served, &stored).await?;
+        let current = server.served_object(served, &stored).await?;
         let warnings = admit(server, call, target, served, &current).await?;
         if call.is_dry_run()? {
-            return Ok(written(call, served, 200, current, warnings));
+            return Ok(written_reply(call, served, 200, current, warnings));
         }
         let grace = call
             .query("gracePeriodSeconds")
@@ -56,12 +56,12 @@ pub(super) async fn one(
                 .to_owned(),
             policy => policy.to_owned(),
         };
-        match begin(server, &key, &stored, grace, &policy) {
+        match start_deletion(server, &key, &stored, grace, &policy) {
             Ok(Outcome::Waiting(object)) => {
-                let object = server.present(served, &object).await?;
-                return Ok(written(call, served, 200, object, warnings));
+                let object = server.served_object(served, &object).await?;
+                return Ok(written_reply(call, served, 200, object, warnings));
             }
-            Ok(Outcome::Gone(last)) if served.definition.is_some() || !keeps_body(served) => {
+            Ok(Outcome::Gone(last)) if served.definition.is_some() || !returns_object(served) => {
                 return Ok(Reply::Json {
                     code: 200,
                     body: success(served, &last),
@@ -69,15 +69,15 @@ pub(super) async fn one(
                 });
             }
             Ok(Outcome::Gone(last)) => {
-                return Ok(written(call, served, 200, last.as_ref().clone(), warnings));
+                return Ok(written_reply(call, served, 200, last.as_ref().clone(), warnings));
             }
             Err(Stale) => {}
         }
     }
 }
 
-/// `DELETE` of a collection.
-pub(super) async fn collection(
+/// Handles `DELETE` of a collection.
+pub(super) async fn delete_collection(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
@@ -87,7 +87,7 @@ pub(super) async fn collection(
     let (stored, revision) = server.0.store.list(served.collection(&target.namespace));
     let mut items = Vec::new();
     for (key, object) in stored {
-        let object = server.present(served, &object).await?;
+        let object = server.served_object(served, &object).await?;
         if !selectors.select(&object) {
             continue;
         }
@@ -96,7 +96,7 @@ pub(super) async fn collection(
             name: key.name.clone(),
             ..target.clone()
         };
-        match one(server, call, &target, served).await {
+        match delete_object(server, call, &target, served).await {
             Ok(_) => items.push(object),
             Err(error) if error.code == 404 => {}
             Err(error) => return Err(error),
@@ -107,21 +107,21 @@ pub(super) async fn collection(
 }
 
 impl ApiServer {
-    /// Deletes an object on the server's own account.
+    /// Deletes an object on behalf of a controller.
     pub(crate) fn delete(&self, key: &StorageKey, stored: &Arc<Value>, policy: &str) {
         if stored["metadata"]["deletionTimestamp"].is_null() {
-            // Whoever changed it meanwhile does not keep it: the caller comes again.
-            let _ = begin(self, key, stored, None, policy);
+            // After a conflict, the caller retries.
+            let _ = start_deletion(self, key, stored, None, policy);
         }
     }
 
-    /// Removes an object that is being deleted and that nothing holds any more.
+    /// Removes an object that is being deleted if it has no finalizers and no grace period left.
     pub(crate) fn release(&self, key: &StorageKey) {
         finish(self, key);
     }
 }
 
-/// Removes an object that is being deleted and that nothing holds any more.
+/// Removes an object that is being deleted if it has no finalizers and no grace period left.
 pub(super) fn finish(server: &ApiServer, key: &StorageKey) {
     let Some(stored) = server.0.store.read(key) else {
         return;
@@ -130,7 +130,7 @@ pub(super) fn finish(server: &ApiServer, key: &StorageKey) {
         return;
     }
     if stored["metadata"]["finalizers"] == json!([custom::CLEANUP]) {
-        return server.clean_up(&key.name);
+        return server.finalize_crd(&key.name);
     }
     let held = is_held(&stored)
         || stored["metadata"]["deletionGracePeriodSeconds"]
@@ -138,21 +138,21 @@ pub(super) fn finish(server: &ApiServer, key: &StorageKey) {
             .unwrap_or(0)
             > 0;
     if !held && server.0.store.remove(key, version(&stored)).is_ok() {
-        after_removal(server, key);
+        finalize_empty_crd(server, key);
     }
 }
 
 enum Outcome {
-    /// It is being deleted, and something holds it.
+    /// Its deletion waits for finalizers, a grace period or a namespace's content.
     Waiting(Arc<Value>),
-    /// It is gone; this is how it was last.
+    /// It was removed; this is its last state.
     Gone(Arc<Value>),
 }
 
-/// Somebody changed the object meanwhile.
+/// The object has changed since it was read.
 struct Stale;
 
-fn begin(
+fn start_deletion(
     server: &ApiServer,
     key: &StorageKey,
     stored: &Arc<Value>,
@@ -162,11 +162,11 @@ fn begin(
     let store = &server.0.store;
     let mut object = stored.as_ref().clone();
     let grace = grace_period(key, &object, grace);
-    hold_for(policy, &mut object);
+    add_policy_finalizer(policy, &mut object);
     let namespaced_content = key.resource == "namespaces" && key.group.is_empty();
     if !is_held(&object) && grace == 0 && !namespaced_content {
         let last = store.remove(key, version(stored)).map_err(|_| Stale)?;
-        after_removal(server, key);
+        finalize_empty_crd(server, key);
         return Ok(Outcome::Gone(last));
     }
     if object["metadata"]["deletionTimestamp"].is_null() {
@@ -196,7 +196,7 @@ fn begin(
     Ok(Outcome::Waiting(object))
 }
 
-/// How many seconds the object gets: none but for a pod on a node.
+/// Returns the grace period in seconds; 0 except for a pod on a node.
 fn grace_period(key: &StorageKey, object: &Value, asked: Option<i64>) -> i64 {
     let default = match key.resource.as_str() {
         "pods" if object["spec"]["nodeName"].is_string() => object["spec"]["terminationGracePeriodSeconds"]
@@ -211,8 +211,8 @@ fn grace_period(key: &StorageKey, object: &Value, asked: Option<i64>) -> i64 {
     }
 }
 
-/// Adds the finalizer by which the garbage collector learns of a deletion's policy.
-fn hold_for(policy: &str, object: &mut Value) {
+/// Adds the finalizer that tells the garbage collector the propagation policy.
+fn add_policy_finalizer(policy: &str, object: &mut Value) {
     for (wanted, finalizer) in [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")] {
         let finalizers = object["metadata"]["finalizers"]
             .as_array()
@@ -224,7 +224,7 @@ fn hold_for(policy: &str, object: &mut Value) {
     }
 }
 
-/// Whether finalizers keep an object, a namespace's own among them.
+/// Reports whether the object has finalizers, including those in a namespace's `spec`.
 fn is_held(object: &Value) -> bool {
     let any = |finalizers: &Value| {
         finalizers
@@ -235,8 +235,8 @@ fn is_held(object: &Value) -> bool {
         || (object["kind"] == "Namespace" && any(&object["spec"]["finalizers"]))
 }
 
-/// The last object of a custom resource lets its CRD go.
-fn after_removal(server: &ApiServer, key: &StorageKey) {
+/// Finalizes a CRD that is being deleted after one of its objects was removed.
+fn finalize_empty_crd(server: &ApiServer, key: &StorageKey) {
     let name = format!("{}.{}", key.resource, key.group);
     let deleting = server
         .0
@@ -244,7 +244,7 @@ fn after_removal(server: &ApiServer, key: &StorageKey) {
         .read(&custom::crd_key(&name))
         .is_some_and(|crd| crd["metadata"]["deletionTimestamp"].is_string());
     if deleting {
-        server.clean_up(&name);
+        server.finalize_crd(&name);
     }
 }
 
@@ -282,7 +282,7 @@ fn check_preconditions(served: &ServedResource, options: &Value, stored: &Value)
     }
 }
 
-/// Asks admission webhooks whether the object may go, and of what they warn.
+/// Calls admission webhooks for the deletion, and returns their warnings.
 async fn admit(
     server: &ApiServer,
     call: &Call,
@@ -311,8 +311,8 @@ async fn admit(
     Ok(warnings)
 }
 
-/// Kinds whose deletion answers with the object rather than with a Status.
-fn keeps_body(served: &ServedResource) -> bool {
+/// Reports whether deletion of the kind returns the object instead of a Status.
+fn returns_object(served: &ServedResource) -> bool {
     matches!(
         served.kind.as_str(),
         "Pod" | "Namespace" | "Service" | "ServiceAccount"

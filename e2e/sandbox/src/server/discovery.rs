@@ -1,4 +1,4 @@
-//! Discovery: which resources are served, plain and aggregated.
+//! Discovery of the served resources, plain and aggregated.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{
     call::{Call, Reply},
     kinds::{Kinds, ServedResource},
-    refusals::not_found_path,
+    object_errors::not_found_path,
     reviews::REVIEWS,
 };
 use crate::StatusError;
 
-/// What can be done with an object or a collection.
+/// The verbs of a resource.
 const VERBS: &[&str] = &[
     "create",
     "delete",
@@ -24,7 +24,7 @@ const VERBS: &[&str] = &[
     "watch",
 ];
 
-/// The same in the order in which the real server lists them for custom resources.
+/// The same verbs in the order in which the real server lists them for custom resources.
 const CUSTOM_VERBS: &[&str] = &[
     "delete",
     "deletecollection",
@@ -36,12 +36,12 @@ const CUSTOM_VERBS: &[&str] = &[
     "watch",
 ];
 
-/// Answers a discovery request; `None` when the path is none of its.
+/// Handles a discovery request; returns `None` for other paths.
 ///
 /// # Errors
 ///
-/// 404 for a group or a version that is not served.
-pub(super) fn answer(kinds: &Kinds, call: &Call) -> Result<Option<Reply>, StatusError> {
+/// 404 for a group or version that is not served.
+pub(super) fn reply(kinds: &Kinds, call: &Call) -> Result<Option<Reply>, StatusError> {
     let aggregated = ["v2", "v2beta1"]
         .into_iter()
         .find(|version| asks_for_aggregated(&call.accept, version));
@@ -87,7 +87,7 @@ fn asks_for_aggregated(accept: &str, version: &str) -> bool {
     })
 }
 
-/// A group's versions with their resources, in the order in which they are preferred.
+/// Returns each group's versions in order of preference, with their resources.
 type Versions = Vec<(String, Vec<ServedResource>)>;
 
 fn groups(kinds: &Kinds, core: bool) -> Vec<(String, Versions)> {
@@ -141,7 +141,7 @@ fn group(name: &str, versions: &Versions) -> Value {
     json!({"name": name, "versions": entries, "preferredVersion": entries.first()})
 }
 
-/// `APIResourceList`.
+/// Returns an `APIResourceList`.
 fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, StatusError> {
     let groups = groups(kinds, group.is_empty());
     let versions = groups
@@ -189,7 +189,7 @@ fn resources(kinds: &Kinds, group: &str, version: &str) -> Result<Value, StatusE
     )
 }
 
-/// The group and version where they differ from the object's, the kind, and the verbs of a subresource.
+/// Returns the group and version of a subresource if they differ from the object's, its kind and its verbs.
 #[expect(clippy::type_complexity, reason = "one row of a table")]
 fn subresource_kind<'a>(
     served: &'a ServedResource,
@@ -214,7 +214,7 @@ fn subresource_kind<'a>(
     }
 }
 
-/// Changes when the version does in which objects are stored.
+/// Returns a hash that changes with the storage version.
 fn hash(served: &ServedResource) -> String {
     use base64::{Engine, engine::general_purpose::STANDARD};
     use sha2::{Digest, Sha256};
@@ -227,7 +227,7 @@ fn hash(served: &ServedResource) -> String {
     STANDARD.encode(&Sha256::digest(text)[..8])
 }
 
-/// `APIGroupDiscoveryList` (KEP-3352).
+/// Returns an `APIGroupDiscoveryList` (KEP-3352).
 fn aggregate(kinds: &Kinds, version: &str, core: bool) -> Value {
     let items: Vec<Value> = groups(kinds, core)
         .iter()

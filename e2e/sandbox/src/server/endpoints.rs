@@ -1,4 +1,4 @@
-//! Where a call of a Service goes: the endpoints that it leads to.
+//! Resolves a Service to its endpoints.
 
 use std::{
     collections::BTreeSet,
@@ -14,10 +14,10 @@ use crate::{
     webhook::{Endpoints, ResolveError},
 };
 
-/// The label that says whose endpoints an EndpointSlice holds.
+/// The label that names the Service of an EndpointSlice.
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
-/// Resolves Services from what is stored, endpoint after endpoint.
+/// Resolves Services to stored endpoints, round robin.
 pub(super) struct StoredEndpoints {
     store: Arc<Store>,
     next: AtomicUsize,
@@ -33,7 +33,7 @@ impl StoredEndpoints {
         }
     }
 
-    /// The ready addresses of a Service for one of its named ports, in order.
+    /// Returns the ready addresses of a Service for one of its named ports, in order.
     fn ready(&self, namespace: &str, service: &str, port_name: &str) -> Vec<SocketAddr> {
         let collection = Collection {
             group: "discovery.k8s.io",

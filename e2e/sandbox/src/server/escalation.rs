@@ -1,4 +1,4 @@
-//! RBAC's escalation check: nobody hands out rights that they do not have.
+//! RBAC's escalation check: users can only grant rights that they hold.
 
 use serde_json::Value;
 
@@ -7,11 +7,11 @@ use super::{
     authorization,
     call::{Call, ResourcePath},
     kinds::ServedResource,
-    refusals::forbidden,
+    object_errors::forbidden,
 };
 use crate::StatusError;
 
-/// Nobody hands out rights that they do not have (RBAC's escalation check), unless `escalate` or `bind` allow it.
+/// Fails if the user grants rights that they do not hold, unless they have the verb `escalate` or `bind`.
 pub(super) fn authorize_roles(
     server: &ApiServer,
     call: &Call,

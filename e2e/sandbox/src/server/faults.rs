@@ -1,4 +1,4 @@
-//! Ways to make the server misbehave, for tests of those who must live with it.
+//! Faults that tests inject into the server.
 
 use std::collections::HashMap;
 
@@ -9,30 +9,30 @@ use tokio::sync::watch;
 use super::authentication::User;
 use crate::StatusError;
 
-/// One way to misbehave.
+/// A fault to inject.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// The user whose requests it hits.
+    /// The user whose requests fail.
     pub user: String,
-    /// How often, from 0 (never) to 1 (always).
+    /// The probability, from 0 to 1.
     pub probability: f64,
-    /// The HTTP status code that is answered: 409, 410, 429, 500 or 503.
+    /// The HTTP status code of the response: 409, 410, 429, 500 or 503.
     pub code: u16,
-    /// Whether the request is carried out all the same: then only its answer is lost.
+    /// Whether the request is executed nevertheless, so that only its response is lost.
     pub carried_out: bool,
 }
 
-/// The faults in force. Draws are from a seeded generator, so that a run can be repeated.
+/// The active faults. The random generator is seeded, so that a run can be repeated.
 pub struct Faults {
     state: Mutex<State>,
     paused: watch::Sender<bool>,
 }
 
-/// What has hit a request.
+/// The fault that was injected into a request.
 pub(super) struct Strike {
-    /// What is answered.
+    /// The response.
     pub(super) answer: StatusError,
-    /// Whether the request is carried out all the same.
+    /// Whether the request is executed nevertheless.
     pub(super) carried_out: bool,
 }
 
@@ -40,7 +40,7 @@ struct State {
     random: StdRng,
     faults: Vec<Fault>,
     cut_watches: u64,
-    /// The resourceVersions of the Services whose pods are not looked at, by uid; none while all are.
+    /// The resourceVersions of the Services whose pods are ignored, by uid; `None` while no pods are ignored.
     unwatched: Option<HashMap<String, String>>,
 }
 
@@ -65,38 +65,39 @@ impl Faults {
         self.state.lock().faults.push(fault);
     }
 
-    /// Behaves well again.
+    /// Removes all faults.
     pub fn clear(&self) {
         self.state.lock().faults.clear();
     }
 
-    /// Ends every watch that is open.
+    /// Ends all open watches.
     pub fn cut_watches(&self) {
         self.state.lock().cut_watches += 1;
     }
 
-    /// Lets every request wait, and every watch be silent, until [`Faults::resume`]: storage hangs.
+    /// Simulates hanging storage: delays every request and watch event until [`Faults::resume`].
     pub fn pause(&self) {
         self.paused.send_replace(true);
     }
 
-    /// Lets all go on that waits.
+    /// Ends [`Faults::pause`].
     pub fn resume(&self) {
         self.paused.send_replace(false);
     }
 
-    /// Lets the endpoints of each Service be as they are until the Service is written, whatever becomes of its pods: what
-    /// kube-controller-manager may do when its watches come back late.
+    /// Stops updating the endpoints of each Service until the Service is written, even if its pods change.
+    /// This simulates watches of kube-controller-manager that are restored late.
     pub fn ignore_pods(&self) {
         self.state.lock().unwatched.get_or_insert_default();
     }
 
-    /// Looks after all endpoints again.
+    /// Ends [`Faults::ignore_pods`].
     pub fn resume_pods(&self) {
         self.state.lock().unwatched = None;
     }
 
-    /// Whether the endpoints of a Service are left as they are: none was written since its pods are ignored.
+    /// Reports whether the endpoints of a Service are not updated: it was not written since
+    /// [`Faults::ignore_pods`].
     pub(crate) fn ignores_pods_of(&self, service: &str, resource_version: &str) -> bool {
         let mut state = self.state.lock();
         let Some(unwatched) = &mut state.unwatched else {
@@ -108,18 +109,18 @@ impl Faults {
         seen == resource_version
     }
 
-    /// Waits for as long as storage hangs.
+    /// Waits while storage hangs.
     pub(super) async fn resumed(&self) {
-        // It fails only when the sender is gone, which is here.
+        // This fails only after the sender is dropped, which `self` owns.
         let _ = self.paused.subscribe().wait_for(|paused| !paused).await;
     }
 
-    /// How often watches were cut: a watch ends when this changes.
+    /// Returns how often watches were cut. A watch ends when this changes.
     pub(super) fn cuts(&self) -> u64 {
         self.state.lock().cut_watches
     }
 
-    /// What hits this request, if anything does.
+    /// Returns the fault to inject into this request, if any.
     pub(super) fn strike(&self, user: &User) -> Option<Strike> {
         let mut state = self.state.lock();
         let State { random, faults, .. } = &mut *state;
@@ -138,7 +139,7 @@ impl Faults {
             ..StatusError::new(
                 fault.code,
                 reason,
-                "a fault of the sandbox, asked for by the test",
+                "a fault that the test injected into the sandbox",
             )
         };
         Some(Strike {

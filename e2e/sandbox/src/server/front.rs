@@ -1,4 +1,4 @@
-//! The sockets: HTTPS on loopback, client certificates and bearer tokens.
+//! The HTTP front: HTTPS on loopback, client certificates and bearer tokens.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -25,12 +25,12 @@ use super::{
 };
 use crate::StatusError;
 
-/// The largest body that is read, in bytes: the real server's limit for requests.
+/// The largest request body in bytes, as on the real server.
 const MAXIMUM_BODY: usize = 3 << 20;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Accepts connections until it is told to stop.
+/// Accepts connections until it is cancelled.
 pub(crate) async fn serve(
     server: ApiServer,
     listener: TcpListener,
@@ -43,7 +43,7 @@ pub(crate) async fn serve(
             () = stop.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
-        // A connection that failed before it began concerns nobody but its client.
+        // Errors of a failed handshake are reported to the client only.
         let Ok((stream, _)) = accepted else { continue };
         let connection = connection(server.clone(), acceptor.clone(), stream);
         let stop = stop.clone();
@@ -57,7 +57,7 @@ pub(crate) async fn serve(
 }
 
 async fn connection(server: ApiServer, acceptor: TlsAcceptor, stream: TcpStream) {
-    // Small answers must not wait for acknowledgements of earlier ones.
+    // Small responses must not wait for acknowledgements of earlier ones.
     let _ = stream.set_nodelay(true);
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
@@ -83,7 +83,7 @@ async fn connection(server: ApiServer, acceptor: TlsAcceptor, stream: TcpStream)
     }
 }
 
-/// The user that a client certificate names: its common name, with its organizations as groups.
+/// Returns the user of a client certificate: the common name, with the organizations as groups.
 fn subject(certificate: &CertificateDer<'_>) -> Option<User> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
@@ -215,7 +215,7 @@ fn reply_response(reply: Reply) -> Response<Body> {
     response
 }
 
-/// Clients tell aggregated discovery from the plain one by the media type alone.
+/// Clients distinguish aggregated from plain discovery by the media type alone.
 fn media_type(body: &Value) -> &'static str {
     match (body["kind"].as_str(), body["apiVersion"].as_str()) {
         (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io/v2")) => {
@@ -242,7 +242,7 @@ fn error_response(error: &StatusError) -> Response<Body> {
     response
 }
 
-/// Binds a loopback port; 0 means a free one.
+/// Binds a loopback port; 0 selects a free one.
 pub(crate) async fn bind(port: u16) -> std::io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let address = listener.local_addr()?;

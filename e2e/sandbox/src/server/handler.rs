@@ -1,4 +1,4 @@
-//! How a request is answered: what is allowed, what is injected, and which verb it comes to.
+//! Request handling: authorization, injected faults, and dispatch to the verb.
 
 use std::borrow::Cow;
 
@@ -9,22 +9,22 @@ use super::{
     api_server::{ApiServer, AuditEvent},
     authorization,
     call::{Call, Reply, ResourcePath},
-    delete, discovery, openapi, read,
-    refusals::not_found_path,
-    reviews, selectors, subresources, watch, write,
+    delete, discovery,
+    object_errors::not_found_path,
+    openapi, read, reviews, selectors, subresources, watch, write,
 };
 use crate::StatusError;
 
 // === impl ApiServer ===
 
 impl ApiServer {
-    /// Answers a request.
+    /// Handles a request.
     ///
     /// # Errors
     ///
-    /// Whatever a client would be told.
+    /// The error that the client receives.
     pub async fn handle(&self, call: Call) -> Result<Reply, StatusError> {
-        if let Some(reply) = self.plain(&call)? {
+        if let Some(reply) = self.non_resource_reply(&call)? {
             return Ok(reply);
         }
         let target = ResourcePath::parse(&call.path).ok_or_else(not_found_path)?;
@@ -57,7 +57,7 @@ impl ApiServer {
     }
 
     async fn dispatch(&self, call: &Call, target: &ResourcePath, verb: &str) -> Result<Reply, StatusError> {
-        if let Some(reply) = reviews::answer(self, call, target)? {
+        if let Some(reply) = reviews::reply(self, call, target)? {
             return Ok(reply);
         }
         let served = self
@@ -69,21 +69,21 @@ impl ApiServer {
         if !target.subresource.is_empty() && !served.subresources.contains(&target.subresource) {
             return Err(not_found_path());
         }
-        if let Some(reply) = subresources::answer(self, call, target, &served).await? {
+        if let Some(reply) = subresources::reply(self, call, target, &served).await? {
             return Ok(reply);
         }
         match verb {
-            "get" => read::one(self, call, target, &served).await,
-            "list" => read::collection(self, call, target, &served).await,
+            "get" => read::get(self, call, target, &served).await,
+            "list" => read::list(self, call, target, &served).await,
             "watch" => watch::open(self, call, target, &served).await,
             "create" => write::create(self, call, target, &served).await,
             "update" | "patch" => write::change(self, call, target, &served).await,
-            "delete" => delete::one(self, call, target, &served).await,
-            _ => delete::collection(self, call, target, &served).await,
+            "delete" => delete::delete_object(self, call, target, &served).await,
+            _ => delete::delete_collection(self, call, target, &served).await,
         }
     }
 
-    /// Why a resource is not served: there is none, or its CRD cannot be.
+    /// Returns why a resource is not served: it does not exist, or its CRD cannot be served.
     fn unserved(&self, target: &ResourcePath) -> StatusError {
         let name = format!("{}.{}", target.resource, target.group);
         let crd = self
@@ -102,8 +102,8 @@ impl ApiServer {
         }
     }
 
-    /// What is no resource: health, version, discovery, OpenAPI.
-    fn plain(&self, call: &Call) -> Result<Option<Reply>, StatusError> {
+    /// Handles non-resource paths: health, version, discovery, OpenAPI.
+    fn non_resource_reply(&self, call: &Call) -> Result<Option<Reply>, StatusError> {
         let reply = match call.path.as_str() {
             "/healthz" | "/livez" | "/readyz" => Reply::Text("ok".to_owned()),
             "/version" => Reply::json(json!({
@@ -111,9 +111,9 @@ impl ApiServer {
                 "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none", "compiler": "rustc", "platform": "linux",
             })),
             path => {
-                let found = match discovery::answer(&self.0.kinds, call)? {
+                let found = match discovery::reply(&self.0.kinds, call)? {
                     Some(found) => Some(found),
-                    None => openapi::answer(&self.0.kinds, path),
+                    None => openapi::reply(&self.0.kinds, path),
                 };
                 let Some(found) = found else { return Ok(None) };
                 found
@@ -130,7 +130,7 @@ impl ApiServer {
     }
 }
 
-/// What RBAC is asked about: whoever lists or watches the one object of a name needs no right to others.
+/// Returns the target for RBAC: listing or watching a single object by name needs no right to others.
 fn named_by_selector<'a>(call: &Call, verb: &str, target: &'a ResourcePath) -> Cow<'a, ResourcePath> {
     let name = selectors::exact_name(call.query("fieldSelector"));
     match name.filter(|_| ["list", "watch", "deletecollection"].contains(&verb) && target.name.is_empty()) {

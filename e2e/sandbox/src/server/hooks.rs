@@ -1,4 +1,4 @@
-//! Requests as admission webhooks see them.
+//! Builds the requests that admission webhooks receive.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{StatusError, admission};
 
-/// A request as admission sees it.
+/// A request on its way through admission.
 pub(super) struct ReviewedRequest<'a> {
     pub(super) call: &'a Call,
     pub(super) target: &'a ResourcePath,
@@ -60,7 +60,7 @@ impl ReviewedRequest<'_> {
         .await?;
         let mut object = admitted.object;
         if object != before {
-            metadata::keep(&mut object, &before);
+            metadata::keep_immutable(&mut object, &before);
         }
         Ok((object, admitted.warnings))
     }
@@ -83,7 +83,7 @@ impl ReviewedRequest<'_> {
     }
 }
 
-/// What admission webhooks are told about a request.
+/// Returns the request that admission webhooks receive.
 pub(super) fn admission_request(
     server: &ApiServer,
     call: &Call,

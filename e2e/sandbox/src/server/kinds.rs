@@ -1,4 +1,4 @@
-//! The kinds that are served: the built-in ones from one table, custom ones from their CRDs.
+//! The served kinds: built-in ones from a table, custom ones from their CRDs.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 
 use crate::{crd::Definition, storage::Collection};
 
-/// A resource as it is served in one version.
+/// A resource served in one version.
 #[derive(Clone, Debug)]
 pub struct ServedResource {
     /// The API group; empty for core.
@@ -31,13 +31,13 @@ pub struct ServedResource {
     pub definition: Option<Arc<Definition>>,
 }
 
-/// Every resource that is served.
+/// All served resources.
 #[derive(Default)]
 pub struct Kinds {
     custom: RwLock<BTreeMap<(String, String), Custom>>,
 }
 
-/// A custom resource and when its CRD last changed.
+/// A custom resource, and when its CRD last changed.
 struct Custom {
     definition: Arc<Definition>,
     changed: Instant,
@@ -55,7 +55,7 @@ type Row = (
     &'static str,
 );
 
-/// The built-in kinds: those that are acted upon as in a real cluster, or that nothing needs to act upon.
+/// The built-in kinds: those that the sandbox acts on like a real cluster, and those that need no controller.
 const BUILT_IN: &[Row] = &[
     ("", "v1", "ConfigMap", "configmaps", "cm", true, ""),
     ("", "v1", "Endpoints", "endpoints", "ep", true, ""),
@@ -217,7 +217,7 @@ const BUILT_IN: &[Row] = &[
 // === impl ServedResource ===
 
 impl ServedResource {
-    /// `group/version`, or only the version for the core group.
+    /// Returns `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.clone()
@@ -226,7 +226,7 @@ impl ServedResource {
         }
     }
 
-    /// `resource.group`, as error messages name it.
+    /// Returns `resource.group`, as in error messages.
     pub fn qualified(&self) -> String {
         if self.group.is_empty() {
             self.resource.clone()
@@ -235,7 +235,7 @@ impl ServedResource {
         }
     }
 
-    /// `Kind.group`, as error messages name it.
+    /// Returns `Kind.group`, as in error messages.
     pub fn qualified_kind(&self) -> String {
         if self.group.is_empty() {
             self.kind.clone()
@@ -244,14 +244,14 @@ impl ServedResource {
         }
     }
 
-    /// Whether `status` is written apart from the rest.
+    /// Reports whether `status` is a subresource.
     pub fn has_status(&self) -> bool {
         self.subresources
             .iter()
             .any(|subresource| subresource == "status")
     }
 
-    /// The group under which objects are stored: events of both groups are the same objects.
+    /// Returns the group under which objects are stored: events of both groups are the same objects.
     pub fn storage_group(&self) -> &str {
         if self.resource == "events" {
             ""
@@ -260,7 +260,7 @@ impl ServedResource {
         }
     }
 
-    /// Its objects in a namespace, or all of them where that is empty.
+    /// Returns the collection of its objects in a namespace, or in all if it is empty.
     pub fn collection<'a>(&'a self, namespace: &'a str) -> Collection<'a> {
         Collection {
             group: self.storage_group(),
@@ -269,7 +269,7 @@ impl ServedResource {
         }
     }
 
-    /// The apiVersion in which objects are stored.
+    /// Returns the apiVersion in which objects are stored.
     pub fn storage_api_version(&self) -> String {
         match &self.definition {
             Some(definition) => format!("{}/{}", self.group, definition.storage_version()),
@@ -315,7 +315,7 @@ impl ServedResource {
 // === impl Kinds ===
 
 impl Kinds {
-    /// A resource in one version; `None` when it is not served.
+    /// Returns a resource in one version; `None` when it is not served.
     pub fn find(&self, group: &str, version: &str, resource: &str) -> Option<ServedResource> {
         let row = BUILT_IN
             .iter()
@@ -330,7 +330,7 @@ impl Kinds {
         )
     }
 
-    /// Everything that is served, built-in kinds first, each group's preferred version first.
+    /// Returns all served resources: built-in kinds first, and each group's preferred version first.
     pub fn all(&self) -> Vec<ServedResource> {
         let custom = self.custom.read();
         let custom = custom
@@ -349,7 +349,7 @@ impl Kinds {
             .collect()
     }
 
-    /// When the CRD of a resource last changed.
+    /// Returns when the CRD of a resource last changed.
     pub fn changed_at(&self, group: &str, resource: &str) -> Option<Instant> {
         Some(
             self.custom
@@ -359,7 +359,7 @@ impl Kinds {
         )
     }
 
-    /// Counts the changes of a CRD: a watch of its objects ends when this moves on.
+    /// Returns the number of changes of a CRD. A watch of its objects ends when it changes.
     pub fn epoch(&self, group: &str, resource: &str) -> u64 {
         self.custom
             .read()
@@ -367,8 +367,8 @@ impl Kinds {
             .map_or(0, |custom| custom.epoch)
     }
 
-    /// Serves a custom resource, or serves it differently from now on.
-    pub fn establish(&self, definition: Arc<Definition>) {
+    /// Starts serving a custom resource, or updates its definition.
+    pub fn serve_custom(&self, definition: Arc<Definition>) {
         let key = (definition.group.clone(), definition.names.plural.clone());
         let mut custom = self.custom.write();
         match custom.get_mut(&key) {
@@ -391,15 +391,15 @@ impl Kinds {
         }
     }
 
-    /// No longer serves a custom resource.
-    pub fn withdraw(&self, group: &str, resource: &str) {
+    /// Stops serving a custom resource.
+    pub fn remove_custom(&self, group: &str, resource: &str) {
         self.custom
             .write()
             .remove(&(group.to_owned(), resource.to_owned()));
     }
 }
 
-/// The kind's name as the tables have it; custom kinds have no entry there.
+/// Returns the static name of a built-in kind; empty for custom kinds.
 pub(super) fn built_in_kind(kind: &str) -> &'static str {
     BUILT_IN.iter().find(|row| row.2 == kind).map_or("", |row| row.2)
 }

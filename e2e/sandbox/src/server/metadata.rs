@@ -1,4 +1,4 @@
-//! `metadata`: what the server fills in, and what it insists on.
+//! `metadata`: defaults and validation.
 
 use jiff::Timestamp;
 use rand::{Rng, seq::IndexedRandom};
@@ -11,10 +11,10 @@ use crate::{
     field::{FieldError, Violation},
 };
 
-/// The letters of generated names: none that could form words.
+/// The letters of generated names, which cannot form words.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Kinds whose objects have no generation.
+/// Kinds whose objects have no `metadata.generation`.
 const UNNUMBERED: &[&str] = &[
     "ConfigMap",
     "Secret",
@@ -34,17 +34,17 @@ const UNNUMBERED: &[&str] = &[
     "APIService",
 ];
 
-/// The present time as Kubernetes writes it.
+/// Returns the current time in the format of Kubernetes.
 pub(crate) fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Whether objects of a kind count their generations.
+/// Reports whether objects of a kind have a `metadata.generation`.
 pub(super) fn is_numbered(served: &ServedResource) -> bool {
     served.definition.is_some() || !UNNUMBERED.contains(&served.kind.as_str())
 }
 
-/// Five letters, as the real server ends names with that it makes.
+/// Returns five random letters, like the suffix of a name that the real server generates.
 pub(super) fn random_suffix() -> String {
     let mut random = rand::rng();
     (0..5)
@@ -53,12 +53,16 @@ pub(super) fn random_suffix() -> String {
         .collect()
 }
 
-/// Makes a client's object one of its own: name, uid, times.
+/// Fills in the metadata of a new object: name, uid, times.
 ///
 /// # Errors
 ///
-/// 422 when it has neither a name nor a generateName, 400 when it brings a resourceVersion.
-pub(super) fn begin(object: &mut Value, served: &ServedResource, namespace: &str) -> Result<(), StatusError> {
+/// 422 when it has neither a name nor a generateName, 400 when it has a resourceVersion.
+pub(super) fn prepare_create(
+    object: &mut Value,
+    served: &ServedResource,
+    namespace: &str,
+) -> Result<(), StatusError> {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
@@ -108,8 +112,8 @@ pub(super) fn begin(object: &mut Value, served: &ServedResource, namespace: &str
     Ok(())
 }
 
-/// What a client cannot change is as it was.
-pub(super) fn keep(object: &mut Value, current: &Value) {
+/// Restores the fields of the metadata that clients cannot change.
+pub(super) fn keep_immutable(object: &mut Value, current: &Value) {
     if !object["metadata"].is_object() {
         object["metadata"] = json!({});
     }
@@ -135,7 +139,7 @@ pub(super) fn keep(object: &mut Value, current: &Value) {
     }
 }
 
-/// What is wrong with an object's metadata.
+/// Returns the errors of an object's metadata.
 pub(super) fn problems(object: &Value, current: Option<&Value>, served: &ServedResource) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -197,7 +201,7 @@ pub(super) fn problems(object: &Value, current: Option<&Value>, served: &ServedR
     errors
 }
 
-/// RBAC names may hold anything that a path may.
+/// Names of RBAC objects may contain anything that is valid in a path.
 fn is_valid_name(name: &str, served: &ServedResource) -> bool {
     if served.group == "rbac.authorization.k8s.io" {
         return !name.is_empty() && !name.contains('/') && !name.contains('%') && name != "." && name != "..";
@@ -213,7 +217,7 @@ fn is_valid_name(name: &str, served: &ServedResource) -> bool {
     name.len() <= 253 && name.split('.').all(is_label)
 }
 
-/// A number between 0 and `below`, for timeouts that are spread.
+/// Returns a random number below `below`, to spread timeouts.
 pub(super) fn random_below(below: u64) -> u64 {
     rand::rng().random_range(0..below.max(1))
 }

@@ -1,4 +1,4 @@
-//! The HTTP front: TLS, authentication, authorization, routing, discovery, the verbs.
+//! The HTTP server: TLS, authentication, authorization, routing, discovery, and the verbs.
 
 mod api_server;
 mod authentication;
@@ -20,9 +20,9 @@ mod handler;
 mod hooks;
 mod kinds;
 mod metadata;
+mod object_errors;
 mod openapi;
 mod read;
-mod refusals;
 mod reviews;
 mod selectors;
 mod service_accounts;
@@ -41,5 +41,5 @@ pub use faults::{Fault, Faults};
 pub use kinds::{Kinds, ServedResource};
 pub(crate) use metadata::now;
 
-/// The version that the sandbox says it is.
+/// The version that the sandbox reports.
 pub(crate) const VERSION: &str = "v1.36.0-windlass-sandbox";

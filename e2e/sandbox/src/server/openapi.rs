@@ -1,7 +1,7 @@
-//! OpenAPI v3: what `kubectl apply` and `kubectl explain` ask for.
+//! OpenAPI v3, which `kubectl apply` and `kubectl explain` read.
 //!
-//! Custom resources come with their real schemas. Built-in kinds come without any: kubectl then takes the Go types
-//! that it was built with, which know how lists merge; an incomplete schema would mislead it.
+//! Only custom resources have schemas. For built-in kinds without a schema, kubectl uses its compiled Go
+//! types, which know how lists merge; an incomplete schema would mislead it.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -11,8 +11,8 @@ use super::{
     kinds::{Kinds, ServedResource},
 };
 
-/// Answers `/openapi/v3` and what it refers to.
-pub(super) fn answer(kinds: &Kinds, path: &str) -> Option<Reply> {
+/// Handles `/openapi/v3` and the paths that it links to.
+pub(super) fn reply(kinds: &Kinds, path: &str) -> Option<Reply> {
     let rest = path.strip_prefix("/openapi/v3")?.trim_matches('/');
     let all = kinds.all();
     if rest.is_empty() {
@@ -102,7 +102,7 @@ fn operation(served: &ServedResource) -> Value {
     })
 }
 
-/// The group's labels backwards, the version, the kind.
+/// Returns the group's labels in reverse order, the version and the kind, joined by dots.
 fn schema_name(served: &ServedResource) -> String {
     let mut labels: Vec<&str> = served.group.split('.').collect();
     labels.reverse();

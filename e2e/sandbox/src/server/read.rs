@@ -7,7 +7,7 @@ use super::{
     api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     kinds::ServedResource,
-    refusals::not_found,
+    object_errors::not_found,
     selectors::Selectors,
     table,
 };
@@ -17,10 +17,10 @@ use crate::{
     storage::StorageKey,
 };
 
-/// How long a list at a future resourceVersion waits for it.
+/// How long a list waits for a resourceVersion in the future.
 const FUTURE_PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
 
-/// Where a named object is stored.
+/// Returns the storage key of a named object.
 pub(super) fn key(target: &ResourcePath, served: &ServedResource) -> StorageKey {
     StorageKey {
         group: served.storage_group().to_owned(),
@@ -30,8 +30,8 @@ pub(super) fn key(target: &ResourcePath, served: &ServedResource) -> StorageKey 
     }
 }
 
-/// `GET` of one object.
-pub(super) async fn one(
+/// Handles `GET` of one object.
+pub(super) async fn get(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
@@ -42,12 +42,12 @@ pub(super) async fn one(
         .store
         .read(&key(target, served))
         .ok_or_else(|| not_found(served, &target.name))?;
-    let object = server.present(served, &stored).await?;
+    let object = server.served_object(served, &stored).await?;
     Ok(Reply::json(table::object(call, served, object)))
 }
 
-/// Answers with an object that was written.
-pub(super) fn written(
+/// Returns the response to a write.
+pub(super) fn written_reply(
     call: &Call,
     served: &ServedResource,
     code: u16,
@@ -61,8 +61,8 @@ pub(super) fn written(
     }
 }
 
-/// `GET` of a collection.
-pub(super) async fn collection(
+/// Handles `GET` of a collection.
+pub(super) async fn list(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
@@ -110,8 +110,8 @@ pub(super) async fn collection(
             }
             break;
         }
-        // What is selected by is the same in all versions but for fields of custom resources.
-        let object = server.present_listed(served, stored).await?;
+        // Selected fields are the same in all versions, except for those of custom resources.
+        let object = server.listed_object(served, stored).await?;
         if selectors.select(&object) {
             items.push(object);
         }
@@ -119,7 +119,7 @@ pub(super) async fn collection(
     Ok(Reply::json(table::list(call, served, items, &metadata)))
 }
 
-/// Options that contradict each other.
+/// Rejects contradictory options.
 fn check_options(call: &Call) -> Result<(), StatusError> {
     let mut problems = Vec::new();
     let forbidden = |field: &str, detail: &str| FieldError::new(field, Violation::Forbidden, detail);
@@ -144,7 +144,7 @@ fn check_options(call: &Call) -> Result<(), StatusError> {
     })
 }
 
-/// Reads a resourceVersion; empty and 0 mean any.
+/// Parses a resourceVersion; empty and 0 mean any.
 pub(super) fn parse_revision(text: &str) -> Result<u64, StatusError> {
     if text.is_empty() {
         return Ok(0);
@@ -157,7 +157,7 @@ pub(super) fn parse_revision(text: &str) -> Result<u64, StatusError> {
     })
 }
 
-/// Waits until the store has come to a resourceVersion.
+/// Waits until the store has reached a resourceVersion.
 async fn wait_for(server: &ApiServer, text: &str) -> Result<(), StatusError> {
     let wanted = parse_revision(text)?;
     let mut revision = server.0.store.subscribe();

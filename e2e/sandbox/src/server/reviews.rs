@@ -1,4 +1,4 @@
-//! Reviews: questions about access and identity, answered and never stored.
+//! Access and token reviews, which are evaluated and never stored.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::StatusError;
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 
-/// The reviews: group, kind, plural, namespaced.
+/// The review kinds: group, kind, plural, namespaced.
 pub(super) const REVIEWS: &[(&str, &str, &str, bool)] = &[
     (AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", false),
     (AUTHENTICATION, "TokenReview", "tokenreviews", false),
@@ -43,8 +43,8 @@ pub(super) const REVIEWS: &[(&str, &str, &str, bool)] = &[
     ),
 ];
 
-/// Answers a review; `None` when the path names none.
-pub(super) fn answer(
+/// Handles a review; returns `None` for other paths.
+pub(super) fn reply(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,

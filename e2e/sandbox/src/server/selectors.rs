@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{call::Call, kinds::ServedResource};
 use crate::StatusError;
 
-/// What a list or a watch is limited to.
+/// The selectors of a list or watch.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Selectors {
     labels: Vec<Requirement>,
@@ -20,7 +20,7 @@ enum Requirement {
     Missing(String),
 }
 
-/// The name of the only object that a field selector selects, if it does so.
+/// Returns the name in a field selector that selects a single object by name.
 pub(super) fn exact_name(selector: &str) -> Option<&str> {
     selector.split(',').find_map(|part| {
         let name = part.strip_prefix("metadata.name=")?;
@@ -29,11 +29,11 @@ pub(super) fn exact_name(selector: &str) -> Option<&str> {
 }
 
 impl Selectors {
-    /// Reads them from a request.
+    /// Parses the selectors of a request.
     ///
     /// # Errors
     ///
-    /// 400 when a selector is malformed, or the resource has no such field to select by.
+    /// 400 when a selector is malformed or the resource does not support a field.
     pub(super) fn parse(call: &Call, served: &ServedResource, name: &str) -> Result<Self, StatusError> {
         let mut fields = Vec::new();
         for part in call
@@ -60,7 +60,7 @@ impl Selectors {
         })
     }
 
-    /// Whether an object, in the version that is asked for, is selected.
+    /// Reports whether an object, in the requested version, is selected.
     pub(super) fn select(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         let value = |key: &str| labels.get(key).and_then(Value::as_str);
@@ -76,7 +76,7 @@ impl Selectors {
         by_labels
             && self.fields.iter().all(|(field, negated, wanted)| {
                 let pointer = match field.as_str() {
-                    // Of events: newer ones name their source elsewhere.
+                    // Newer events name their source in another field.
                     "source" if object["source"]["component"].is_null() => "/reportingComponent".to_owned(),
                     "source" => "/source/component".to_owned(),
                     field => format!("/{}", field.replace('.', "/")),
@@ -91,7 +91,7 @@ impl Selectors {
     }
 }
 
-/// Fields that can be selected by, beyond those of every resource.
+/// Checks that the resource supports a field in field selectors.
 fn known_field(field: &str, served: &ServedResource) -> Result<(), StatusError> {
     let more: &[&str] = match served.resource.as_str() {
         "pods" => &[
@@ -153,13 +153,13 @@ fn known_field(field: &str, served: &ServedResource) -> Result<(), StatusError> 
     }))
 }
 
-/// `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+/// Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 fn parse_labels(text: &str) -> Result<Vec<Requirement>, StatusError> {
     let malformed = || StatusError::bad_request(format!("unable to parse requirement: {text:?}"));
     let mut requirements = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
-        // A comma inside parentheses belongs to the list.
+        // A comma in parentheses separates values, not requirements.
         let mut depth = 0_i32;
         let end = rest
             .char_indices()

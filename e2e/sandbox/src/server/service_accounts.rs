@@ -1,22 +1,23 @@
-//! The admission of pods by the ServiceAccount that they run as (`plugin/pkg/admission/serviceaccount`): its token, where
-//! programs that are built with client-go look for it.
+//! ServiceAccount admission of pods (`plugin/pkg/admission/serviceaccount`): mounts the token at the path
+//! that client-go reads.
 
 use serde_json::{Value, json};
 
 use super::{api_server::ApiServer, kinds::ServedResource, metadata::random_suffix};
 
-/// Where the token is mounted.
+/// The mount path of the token.
 const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What the names of its volumes begin with.
+/// The name prefix of token volumes.
 const VOLUME: &str = "kube-api-access-";
 
-/// For how many seconds the token is valid: `WarnOnlyBoundTokenExpirationSeconds`.
+/// How many seconds the token is valid: `WarnOnlyBoundTokenExpirationSeconds`.
 const SECONDS: u32 = 3607;
 
-/// Names the ServiceAccount of a new pod, and mounts its token unless the one or the other forbids that.
+/// Sets the ServiceAccount of a new pod, and mounts its token unless the pod or the ServiceAccount disables
+/// that.
 ///
-/// A pod whose ServiceAccount is missing stays without a token here; the real server refuses it.
+/// If the ServiceAccount is missing, the pod is created without a token; the real server rejects it.
 pub(super) fn mount_token(server: &ApiServer, served: &ServedResource, namespace: &str, pod: &mut Value) {
     if served.kind != "Pod" || !served.group.is_empty() || !pod["spec"].is_object() {
         return;
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_container_gets_the_token_but_where_something_else_is_mounted() {
+    fn every_container_gets_the_token_unless_something_else_is_mounted_there() {
         let own = json!([{"name": "own", "mountPath": FOLDER}]);
         let mut spec = json!({"initContainers": [{"name": "i"}],
             "containers": [{"name": "a", "volumeMounts": [{"name": "x", "mountPath": "/x"}]},
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_whose_containers_all_mount_something_there_gets_no_volume() {
+    fn a_pod_gets_no_volume_if_all_containers_mount_something_there() {
         let mut spec =
             json!({"containers": [{"name": "b", "volumeMounts": [{"name": "own", "mountPath": FOLDER}]}]});
         let before = spec.clone();

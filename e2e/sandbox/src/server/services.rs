@@ -1,4 +1,4 @@
-//! Services: their cluster addresses.
+//! Allocation of cluster IPs.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{api_server::ApiServer, kinds::ServedResource};
 
-/// Gives a new Service its cluster address and what follows from that.
+/// Sets the cluster IP of a new Service and the fields that depend on it.
 pub(super) fn allocate(server: &ApiServer, served: &ServedResource, object: &mut Value) {
     if served.kind != "Service" || !served.group.is_empty() || object["spec"]["type"] == "ExternalName" {
         return;
@@ -21,7 +21,7 @@ pub(super) fn allocate(server: &ApiServer, served: &ServedResource, object: &mut
             .iter()
             .filter_map(|service| service["spec"]["clusterIP"].as_str())
             .collect();
-        // The first address of the range is that of the API server's own Service.
+        // The first address of the range belongs to the Service of the API server.
         let free = (2..=u16::MAX)
             .map(|number| format!("10.96.{}.{}", number >> 8, number & 0xff))
             .find(|address| !taken.contains(address.as_str()));

@@ -10,17 +10,17 @@ use super::{
     call::{Call, Reply, ResourcePath},
     delete,
     kinds::ServedResource,
+    object_errors::{not_found, stale},
     read::key,
-    refusals::{not_found, stale},
     write,
 };
 use crate::{StatusError, storage::version};
 
-/// How long a token lives that does not say, in seconds.
+/// The default lifetime of a token in seconds.
 const TOKEN_SECONDS: u64 = 3600;
 
-/// Answers a request for one of them; `None` for all others.
-pub(super) async fn answer(
+/// Handles a request for one of these subresources; returns `None` for other paths.
+pub(super) async fn reply(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
@@ -52,7 +52,7 @@ fn method(call: &Call, allowed: &[http::Method]) -> Result<(), StatusError> {
     Err(StatusError::new(405, "MethodNotAllowed", message))
 }
 
-fn created() -> Reply {
+fn created_reply() -> Reply {
     let body =
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
     Reply::Json {
@@ -62,7 +62,7 @@ fn created() -> Reply {
     }
 }
 
-/// `POST pods/NAME/binding`: a pod gets its node.
+/// `POST pods/NAME/binding`: assigns a pod to a node.
 fn bind(
     server: &ApiServer,
     call: &Call,
@@ -88,12 +88,12 @@ fn bind(
         pod["spec"]["nodeName"] = json!(node);
         super::custom::set_condition(&mut pod, "PodScheduled", "True", "", "");
         if store.replace(key.clone(), pod, version(&stored)).is_ok() {
-            return Ok(created());
+            return Ok(created_reply());
         }
     }
 }
 
-/// `POST pods/NAME/eviction`: deletes the pod. Disruption budgets are refused where there are any.
+/// `POST pods/NAME/eviction`: deletes the pod. Fails if the namespace has a PodDisruptionBudget.
 async fn evict(
     server: &ApiServer,
     call: &Call,
@@ -122,8 +122,8 @@ async fn evict(
         subresource: String::new(),
         ..target.clone()
     };
-    delete::one(server, &call, &pod, served).await?;
-    Ok(created())
+    delete::delete_object(server, &call, &pod, served).await?;
+    Ok(created_reply())
 }
 
 /// `POST serviceaccounts/NAME/token`.
@@ -159,7 +159,7 @@ fn token(
     })
 }
 
-/// `PUT namespaces/NAME/finalize`: `spec.finalizers` and nothing else.
+/// `PUT namespaces/NAME/finalize`: replaces `spec.finalizers` only.
 fn finalize(
     server: &ApiServer,
     call: &Call,
@@ -188,7 +188,7 @@ fn finalize(
     Ok(Reply::json(namespace.as_ref().clone()))
 }
 
-/// `scale`: a view of an object's number of replicas, which reads and writes the object itself.
+/// `scale`: reads and writes an object's number of replicas.
 async fn scale(
     server: &ApiServer,
     call: &Call,
@@ -202,11 +202,11 @@ async fn scale(
         .store
         .read(&key(target, served))
         .ok_or_else(|| not_found(served, &target.name))?;
-    let current = server.present(served, &stored).await?;
+    let current = server.served_object(served, &stored).await?;
     if call.method == http::Method::GET {
         return Ok(Reply::json(paths.view(&current)));
     }
-    let replicas = scaled_to(call, target, served, &paths.view(&current))?;
+    let replicas = requested_replicas(call, target, served, &paths.view(&current))?;
     let mut patch = json!({});
     json_path::set(&mut patch, &paths.spec, json!(replicas));
     let call = Call {
@@ -223,14 +223,14 @@ async fn scale(
         return Err(StatusError::new(
             500,
             "InternalError",
-            "a write was not answered with an object",
+            "the response to a write is not an object",
         ));
     };
     Ok(Reply::json(paths.view(&body)))
 }
 
-/// The number of replicas that a write of `view` asks for.
-fn scaled_to(
+/// Returns the replicas that a write of `view` sets.
+fn requested_replicas(
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
@@ -268,7 +268,7 @@ fn scaled_to(
     Ok(replicas)
 }
 
-/// Where an object keeps what its scale shows.
+/// The paths of the fields that `scale` shows.
 struct Paths {
     spec: String,
     status: String,

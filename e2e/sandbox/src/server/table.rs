@@ -1,10 +1,10 @@
-//! What clients are shown: whole objects, their metadata alone, or a table.
+//! Representations of objects: whole objects, metadata only, or a table.
 
 use serde_json::{Value, json};
 
 use super::{call::Call, cells::cell, columns::columns, kinds::ServedResource};
 
-/// The form that a client asks for.
+/// The representation that a client requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Whole,
@@ -32,7 +32,7 @@ fn form(call: &Call) -> Form {
     Form::Whole
 }
 
-/// One object, in the form that the client asks for.
+/// Returns one object in the requested representation.
 pub(super) fn object(call: &Call, served: &ServedResource, object: Value) -> Value {
     match form(call) {
         Form::Whole => object,
@@ -44,7 +44,7 @@ pub(super) fn object(call: &Call, served: &ServedResource, object: Value) -> Val
     }
 }
 
-/// A list, in the form that the client asks for.
+/// Returns a list in the requested representation.
 pub(super) fn list(call: &Call, served: &ServedResource, mut items: Vec<Value>, metadata: &Value) -> Value {
     match form(call) {
         Form::Whole => {

@@ -21,10 +21,11 @@ use crate::{
     storage::{Collection, Event, EventType},
 };
 
-/// How often a bookmark is sent to those who want them.
+/// The interval of bookmarks for clients that request them.
 const BOOKMARK: Duration = Duration::from_secs(60);
 
-/// How long watches of custom resources go on after their CRD has changed: the real server drains requests so long.
+/// How long watches of custom resources continue after their CRD has changed: as long as the real server
+/// drains requests.
 const DRAIN: Duration = Duration::from_millis(1000);
 
 struct Watch {
@@ -113,12 +114,12 @@ impl Watch {
         self.served.collection(&self.namespace)
     }
 
-    /// ADDED for all that is there; with the bookmark that ends it where that was asked for.
+    /// Returns ADDED events for all existing objects, and the bookmark that ends them if it was requested.
     async fn initial(&self, streaming: bool) -> Result<(Vec<Value>, u64), StatusError> {
         let (stored, revision) = self.server.0.store.list(self.collection());
         let mut events = Vec::new();
         for (_, object) in stored {
-            let object = self.server.present_listed(&self.served, &object).await?;
+            let object = self.server.listed_object(&self.served, &object).await?;
             if self.selectors.select(&object) {
                 events.push(self.event("ADDED", object));
             }
@@ -181,19 +182,19 @@ impl Watch {
                     bookmarked = now;
                     yield self.bookmark(revision);
                 }
-                // Looks up now and then even when nothing changes: for CRDs, cuts and deadlines.
+                // Polls even without changes: for CRDs, cuts and deadlines.
                 let pause = (end - now).min(Duration::from_millis(250));
                 let _ = tokio::time::timeout(pause, changes.changed()).await;
             }
         }
     }
 
-    /// What a change means for this watch: objects come into its selection and leave it.
+    /// Translates a change into an event of this watch: objects can enter and leave its selection.
     async fn translate(&self, event: &Event) -> Result<Option<Value>, StatusError> {
-        let object = self.server.present_listed(&self.served, &event.object).await?;
+        let object = self.server.listed_object(&self.served, &event.object).await?;
         let selected_now = event.change != EventType::Deleted && self.selectors.select(&object);
         let before = match &event.previous {
-            Some(previous) => self.selected_before(previous).await?,
+            Some(previous) => self.previous_if_selected(previous).await?,
             None => None,
         };
         Ok(match (before, selected_now) {
@@ -207,8 +208,8 @@ impl Watch {
         })
     }
 
-    async fn selected_before(&self, previous: &Arc<Value>) -> Result<Option<Value>, StatusError> {
-        let previous = self.server.present_listed(&self.served, previous).await?;
+    async fn previous_if_selected(&self, previous: &Arc<Value>) -> Result<Option<Value>, StatusError> {
+        let previous = self.server.listed_object(&self.served, previous).await?;
         Ok(self.selectors.select(&previous).then_some(previous))
     }
 

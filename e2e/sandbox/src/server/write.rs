@@ -1,4 +1,4 @@
-//! `create`, `update` and `patch`, server-side apply among them.
+//! `create`, `update` and `patch`, including server-side apply.
 
 use std::sync::Arc;
 
@@ -9,14 +9,16 @@ use super::{
     api_server::ApiServer,
     call::{Call, Reply, ResourcePath},
     change::Mutation,
-    checks::{check_namespace, check_preconditions, deprecation, identify, normalise, problems, refuse},
+    checks::{
+        check_errors, check_identity, check_namespace, check_preconditions, deprecation, normalise, problems,
+    },
     custom, delete,
     escalation::authorize_roles,
     hooks::ReviewedRequest,
     kinds::ServedResource,
     metadata,
-    read::{key, written},
-    refusals::{exists, forbidden, no_such_uid, not_found, stale},
+    object_errors::{exists, forbidden, no_such_uid, not_found, stale},
+    read::{key, written_reply},
     service_accounts, services,
 };
 use crate::{
@@ -25,10 +27,10 @@ use crate::{
     storage::{StorageKey, version},
 };
 
-/// How often a patch is made again when somebody else was faster.
+/// How often a patch is retried after a conflict.
 const ATTEMPTS: usize = 20;
 
-/// Stores an object of every cluster, without asking anybody.
+/// Stores an object that every cluster has, without admission.
 pub(super) fn bootstrap(server: &ApiServer, mut object: Value) {
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let Some(served) = server
@@ -40,7 +42,7 @@ pub(super) fn bootstrap(server: &ApiServer, mut object: Value) {
     else {
         return;
     };
-    if metadata::begin(&mut object, &served, "").is_ok() {
+    if metadata::prepare_create(&mut object, &served, "").is_ok() {
         builtin::default(&served.group, &served.kind, &mut object);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let key = StorageKey {
@@ -49,24 +51,24 @@ pub(super) fn bootstrap(server: &ApiServer, mut object: Value) {
             namespace: String::new(),
             name,
         };
-        // The store is new: nothing is there yet.
+        // This cannot fail, because the store is empty.
         let _ = server.0.store.create(key, object);
     }
 }
 
-/// `POST` to a collection.
+/// Handles `POST` to a collection.
 pub(super) async fn create(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
     served: &ServedResource,
 ) -> Result<Reply, StatusError> {
-    let object = identify(call.object()?, target, served)?;
+    let object = check_identity(call.object()?, target, served)?;
     let (object, warnings) = create_object(server, call, target, served, object, None).await?;
-    Ok(written(call, served, 201, object, warnings))
+    Ok(written_reply(call, served, 201, object, warnings))
 }
 
-/// Creates an object; `apply` is the manager when it comes from an apply.
+/// Creates an object; `apply` is the field manager if the request is an apply.
 async fn create_object(
     server: &ApiServer,
     call: &Call,
@@ -75,7 +77,7 @@ async fn create_object(
     mut object: Value,
     apply: Option<&str>,
 ) -> Result<(Value, Vec<String>), StatusError> {
-    begin(server, target, served, &mut object)?;
+    prepare_create(server, target, served, &mut object)?;
     let mut warnings = deprecation(served);
     warnings.extend(normalise(call, served, &mut object)?);
     services::allocate(server, served, &mut object);
@@ -84,7 +86,7 @@ async fn create_object(
     let manager = call.manager();
     let types = ApiServer::types(served);
     object = match apply {
-        // The object was made by apply already, with its entry.
+        // For an apply, the object already has its managedFields.
         Some(_) => object,
         None => {
             let write = Write {
@@ -106,7 +108,7 @@ async fn create_object(
     let (object, asked) = request.mutate(server, object).await?;
     warnings.extend(asked);
     let errors = problems(served, &object, None);
-    refuse(served, &object, &errors)?;
+    check_errors(served, &object, &errors)?;
     authorize_roles(server, call, served, &object, &target.namespace)?;
     warnings.extend(request.validate(server, &object).await?);
     if call.is_dry_run()? {
@@ -115,8 +117,8 @@ async fn create_object(
     Ok((store(server, target, served, object).await?, warnings))
 }
 
-/// Makes a new object what it is before anybody has looked at it, if it may be created.
-fn begin(
+/// Checks that an object may be created, and sets its metadata and defaults before admission.
+fn prepare_create(
     server: &ApiServer,
     target: &ResourcePath,
     served: &ServedResource,
@@ -132,7 +134,7 @@ fn begin(
         return Err(forbidden(served, name, message));
     }
     check_namespace(server, target, served, name)?;
-    metadata::begin(object, served, &target.namespace)?;
+    metadata::prepare_create(object, served, &target.namespace)?;
     let reset =
         served.has_status() && !matches!(served.kind.as_str(), "CustomResourceDefinition" | "APIService");
     if let (true, Some(fields)) = (
@@ -144,7 +146,7 @@ fn begin(
     Ok(())
 }
 
-/// Stores a new object; it comes back with its version.
+/// Stores a new object and returns it with its resourceVersion.
 async fn store(
     server: &ApiServer,
     target: &ResourcePath,
@@ -172,7 +174,7 @@ async fn store(
     Ok(object)
 }
 
-/// `PUT` and `PATCH` of an object or its status.
+/// Handles `PUT` and `PATCH` of an object or its status.
 pub(super) async fn change(
     server: &ApiServer,
     call: &Call,
@@ -206,26 +208,28 @@ pub(super) async fn change(
                 call.flag("force"),
                 &ApiServer::types(served),
             )?;
-            // There is nothing to compare it with: unlike a POST, an apply may bring one.
+            // Without a stored object, the resourceVersion has no effect: unlike a POST, an apply may have
+            // one.
             if let Some(metadata) = object["metadata"].as_object_mut() {
                 metadata.shift_remove("resourceVersion");
             }
             let (object, warnings) =
                 create_object(server, call, target, served, object, Some(manager)).await?;
-            return Ok(written(call, served, 201, object, warnings));
+            return Ok(written_reply(call, served, 201, object, warnings));
         };
-        match attempt(server, call, target, served, &change, &stored).await? {
-            Some((object, warnings)) => return Ok(written(call, served, 200, object, warnings)),
-            // Somebody else was faster: a client that named the version it saw is told, others are served again.
-            None if change.expects_version() => return Err(stale(served, &target.name)),
+        match try_change(server, call, target, served, &change, &stored).await? {
+            Some((object, warnings)) => return Ok(written_reply(call, served, 200, object, warnings)),
+            // After a conflict, the request fails if the client named a resourceVersion, and is retried
+            // otherwise.
+            None if change.has_resource_version() => return Err(stale(served, &target.name)),
             None => {}
         }
     }
     Err(stale(served, &target.name))
 }
 
-/// One try; `None` when the object changed meanwhile.
-async fn attempt(
+/// Tries the change once; returns `None` when the object has changed since it was read.
+async fn try_change(
     server: &ApiServer,
     call: &Call,
     target: &ResourcePath,
@@ -233,7 +237,7 @@ async fn attempt(
     change: &Mutation,
     stored: &Arc<Value>,
 ) -> Result<Option<(Value, Vec<String>)>, StatusError> {
-    let current = server.present(served, stored).await?;
+    let current = server.served_object(served, stored).await?;
     let subresource = (!target.subresource.is_empty()).then_some(target.subresource.as_str());
     let types = ApiServer::types(served);
     let api_version = served.api_version();
@@ -244,17 +248,17 @@ async fn attempt(
         api_version: &api_version,
         now: Timestamp::now(),
     };
-    let object = change.of(&current, served, &write, call.flag("force"), &types)?;
-    let mut object = identify(object, target, served)?;
+    let object = change.apply_to(&current, served, &write, call.flag("force"), &types)?;
+    let mut object = check_identity(object, target, served)?;
     check_preconditions(served, &object, &current)?;
-    metadata::keep(&mut object, &current);
-    object = part(object, &current, served, subresource);
+    metadata::keep_immutable(&mut object, &current);
+    object = writable_part(object, &current, served, subresource);
     let mut warnings = deprecation(served);
     warnings.extend(normalise(call, served, &mut object)?);
     if !matches!(change, Mutation::Apply(_)) {
         object = ownership::update(Some(&current), object, &write, &types);
     }
-    // What is stored in an older version is stored anew even where nothing changes.
+    // An object that is stored in an older version is written even if nothing else changes.
     let is_stored_as_is = served.definition.is_none() || stored["apiVersion"] == served.storage_api_version();
     if object == current && is_stored_as_is {
         return Ok(Some((current, warnings)));
@@ -268,12 +272,12 @@ async fn attempt(
     };
     let (mut object, asked) = request.mutate(server, object).await?;
     warnings.extend(asked);
-    if metadata::is_numbered(served) && counts(&object) != counts(&current) {
+    if metadata::is_numbered(served) && desired_state(&object) != desired_state(&current) {
         let generation = current["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
         object["metadata"]["generation"] = json!(generation);
     }
     let errors = problems(served, &object, Some(&current));
-    refuse(served, &object, &errors)?;
+    check_errors(served, &object, &errors)?;
     authorize_roles(server, call, served, &object, &target.namespace)?;
     warnings.extend(request.validate(server, &object).await?);
     if call.is_dry_run()? {
@@ -283,7 +287,8 @@ async fn attempt(
     Ok(written.map(|object| (object, warnings)))
 }
 
-/// Stores a changed object, which comes back with its version; `None` when what is stored is no longer of `revision`.
+/// Stores a changed object and returns it with its resourceVersion; `None` when the stored object no longer
+/// has `revision`.
 async fn replace(
     server: &ApiServer,
     target: &ResourcePath,
@@ -304,8 +309,14 @@ async fn replace(
     Ok(Some(object))
 }
 
-/// The part of an object that a request may change: its status, or all but that.
-fn part(object: Value, current: &Value, served: &ServedResource, subresource: Option<&str>) -> Value {
+/// Returns `object` limited to the part that a request may change: its status, or everything except its
+/// status.
+fn writable_part(
+    object: Value,
+    current: &Value,
+    served: &ServedResource,
+    subresource: Option<&str>,
+) -> Value {
     match subresource {
         Some("status") => {
             let mut kept = current.clone();
@@ -332,8 +343,8 @@ fn without_nulls(mut object: Value) -> Value {
     object
 }
 
-/// Everything but what says nothing about the desired state.
-fn counts(object: &Value) -> Value {
+/// Returns the part of an object that determines its generation.
+fn desired_state(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {
         fields.remove("metadata");
@@ -344,12 +355,12 @@ fn counts(object: &Value) -> Value {
 
 fn after_write(server: &ApiServer, served: &ServedResource, name: &str) {
     if served.kind == "CustomResourceDefinition" {
-        server.take_up(name);
+        server.reconcile_crd(name);
     }
 }
 
 impl Call {
-    /// Who writes: `fieldManager`, or the User-Agent.
+    /// Returns the field manager: `fieldManager`, or else the User-Agent.
     pub(super) fn manager(&self) -> String {
         match (self.query("fieldManager"), self.user_agent.as_str()) {
             ("", "") => "unknown".to_owned(),

@@ -1,6 +1,6 @@
-//! The client: some connections are kept per target and bundle, byte for byte, and idle out after 90 s.
+//! The webhook client. It keeps idle connections per target and exact bundle bytes for 90 s.
 //!
-//! So a new bundle always means a new handshake, and an unchanged one does not, as on the real server.
+//! So a new bundle always causes a new handshake, and an unchanged one does not, as on the real server.
 
 use std::{
     sync::Arc,
@@ -14,19 +14,19 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
-    connection::{Connection, Lost},
+    connection::{Connection, ExchangeError},
     endpoints::Endpoints,
     error::{self, CallError},
     target::WebhookClientConfig,
 };
 
-/// How long an unused connection is kept.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(90);
 
-/// How many unused connections are kept to one target: `idleConnsPerHost` of client-go's `transport/cache.go`.
+/// How many idle connections are kept per target: `idleConnsPerHost` of client-go's `transport/cache.go`.
 const IDLE_CONNECTIONS: usize = 25;
 
-/// The largest answer that is read, in bytes.
+/// The largest response in bytes.
 const MAXIMUM_ANSWER: usize = 32 << 20;
 
 /// Calls webhooks.
@@ -45,7 +45,7 @@ struct Idle {
 // === impl WebhookClient ===
 
 impl WebhookClient {
-    /// A client that finds Services with `endpoints`.
+    /// Creates a client that resolves Services with `endpoints`.
     pub fn new(endpoints: Arc<dyn Endpoints>) -> Self {
         Self {
             endpoints,
@@ -53,11 +53,12 @@ impl WebhookClient {
         }
     }
 
-    /// POSTs `body` to a `clientConfig` (`service` or `url`, `caBundle`) and returns the JSON of its answer.
+    /// POSTs `body` to a `clientConfig` (`service` or `url`, `caBundle`) and returns the JSON of its
+    /// response.
     ///
     /// # Errors
     ///
-    /// In the real server's words, whatever keeps a JSON answer from coming within `timeout`.
+    /// With the message of the real server, when no JSON response arrives within `timeout`.
     pub async fn post(&self, config: &Value, body: &Value, timeout: Duration) -> Result<Value, CallError> {
         let target = WebhookClientConfig::parse(config)?;
         let url = target.url(timeout);
@@ -70,7 +71,7 @@ impl WebhookClient {
         error::decode(&bytes)
     }
 
-    /// One request and its answer, on an idle connection if there is one that still works.
+    /// Sends one request, on an idle connection if one still works, and returns the response.
     async fn exchange(
         &self,
         target: &WebhookClientConfig,
@@ -81,22 +82,22 @@ impl WebhookClient {
         while let Some(mut connection) = self.take_idle(target) {
             match send(&mut connection, target, url, body.clone()).await {
                 Ok(answer) => {
-                    self.keep(target, connection);
+                    self.put_idle(target, connection);
                     return Ok(answer);
                 }
-                Err(Lost::BeforeAnswer) => {} // the server closed it while it was idle
-                Err(Lost::Failed(detail)) => return Err(detail),
+                Err(ExchangeError::BeforeAnswer) => {} // the server closed the idle connection
+                Err(ExchangeError::Failed(detail)) => return Err(detail),
             }
         }
         let address = target.address(self.endpoints.as_ref()).await?;
         let mut connection = Connection::open(address, target).await?;
         match send(&mut connection, target, url, body).await {
             Ok(answer) => {
-                self.keep(target, connection);
+                self.put_idle(target, connection);
                 Ok(answer)
             }
-            Err(Lost::BeforeAnswer) => Err("EOF".to_owned()),
-            Err(Lost::Failed(detail)) => Err(detail),
+            Err(ExchangeError::BeforeAnswer) => Err("EOF".to_owned()),
+            Err(ExchangeError::Failed(detail)) => Err(detail),
         }
     }
 
@@ -109,7 +110,7 @@ impl WebhookClient {
         Some(idle.remove(found).connection)
     }
 
-    fn keep(&self, target: &WebhookClientConfig, connection: Connection) {
+    fn put_idle(&self, target: &WebhookClientConfig, connection: Connection) {
         let mut idle = self.idle.lock();
         let kept = idle
             .iter()
@@ -129,7 +130,7 @@ async fn send(
     target: &WebhookClientConfig,
     url: &str,
     body: Bytes,
-) -> Result<(u16, Bytes), Lost> {
+) -> Result<(u16, Bytes), ExchangeError> {
     let path = url
         .find("://")
         .and_then(|scheme| url[scheme + 3..].find('/').map(|slash| scheme + 3 + slash));
@@ -139,12 +140,12 @@ async fn send(
         .header(header::ACCEPT, "application/json, */*")
         .header(header::CONTENT_TYPE, "application/json")
         .body(Full::new(body))
-        .map_err(|error| Lost::Failed(error.to_string()))?;
+        .map_err(|error| ExchangeError::Failed(error.to_string()))?;
     let response = connection.send(request).await?;
     let status = response.status().as_u16();
     let answer = http_body_util::Limited::new(response.into_body(), MAXIMUM_ANSWER)
         .collect()
         .await
-        .map_err(|_| Lost::Failed("unexpected EOF".to_owned()))?;
+        .map_err(|_| ExchangeError::Failed("unexpected EOF".to_owned()))?;
     Ok((status, answer.to_bytes()))
 }

@@ -20,11 +20,11 @@ pub(super) struct Connection {
     sender: SendRequest<Full<Bytes>>,
 }
 
-/// Why a request got no answer.
-pub(super) enum Lost {
-    /// The connection was closed before a byte of the answer came.
+/// Why a request got no response.
+pub(super) enum ExchangeError {
+    /// The connection was closed before the first byte of the response.
     BeforeAnswer,
-    /// Anything else, in Go's words.
+    /// Another error, with Go's message.
     Failed(String),
 }
 
@@ -38,7 +38,7 @@ impl Connection {
             };
             format!("dial tcp {address}: {reason}")
         })?;
-        // Requests are small and wait for their answer: nothing is won by collecting bytes.
+        // Requests are small and wait for their response, so Nagle's algorithm would only delay them.
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let mut roots = RootCertStore::empty();
         let (_, _) = roots.add_parsable_certificates(target.trusted());
@@ -56,25 +56,28 @@ impl Connection {
             .await
             .map_err(|error| error.to_string())?;
         tokio::spawn(async move {
-            // Whoever waits for an answer is told through the sender.
+            // The waiting request receives the error through the sender.
             let _ = connection.await;
         });
         Ok(Self { sender })
     }
 
-    /// Whether another request can be sent.
+    /// Reports whether another request can be sent.
     pub(super) fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Lost> {
+    /// Sends a request and waits for the head of the response.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, ExchangeError> {
         if self.sender.ready().await.is_err() {
-            return Err(Lost::BeforeAnswer);
+            return Err(ExchangeError::BeforeAnswer);
         }
         self.sender.send_request(request).await.map_err(|error| {
             if error.is_canceled() || error.is_closed() || error.is_incomplete_message() {
-                return Lost::BeforeAnswer;
+                return ExchangeError::BeforeAnswer;
             }
             let io =
                 std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
@@ -83,14 +86,14 @@ impl Connection {
                     std::io::ErrorKind::ConnectionReset
                     | std::io::ErrorKind::BrokenPipe
                     | std::io::ErrorKind::UnexpectedEof,
-                ) => Lost::BeforeAnswer,
-                _ => Lost::Failed(error.to_string()),
+                ) => ExchangeError::BeforeAnswer,
+                _ => ExchangeError::Failed(error.to_string()),
             }
         })
     }
 }
 
-/// A failed handshake in Go's words.
+/// Returns the error of a failed handshake with Go's message.
 fn tls_error(error: &std::io::Error, host: &str) -> String {
     let inner = error
         .get_ref()

@@ -1,11 +1,11 @@
-//! Where a Service leads.
+//! Resolves a Service to an address.
 
 use std::net::SocketAddr;
 
-/// Why a Service leads nowhere.
+/// Why a Service cannot be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// There is no such Service.
+    /// The Service does not exist.
     #[error("service {0:?} not found")]
     ServiceNotFound(String),
     /// The Service has no such port.
@@ -13,7 +13,7 @@ pub enum ResolveError {
     PortNotFound {
         /// The Service's name.
         service: String,
-        /// The port that was asked for.
+        /// The requested port.
         port: i64,
     },
     /// No endpoint of the Service is ready.
@@ -21,9 +21,9 @@ pub enum ResolveError {
     NoEndpoints(String),
 }
 
-/// Finds where a Service leads: a ready endpoint, another one each time where there are several.
+/// Resolves a Service to a ready endpoint, alternating between several.
 pub trait Endpoints: Send + Sync {
-    /// The address of an endpoint of `service` for its port `port`.
+    /// Returns the address of an endpoint of `service` for its port `port`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What can go wrong with a call, in the real server's words (client-go's `rest` package).
+//! Errors of webhook calls, with the messages of the real server (client-go's `rest` package).
 
 use serde_json::Value;
 
@@ -8,28 +8,28 @@ pub enum CallError {
     /// The `clientConfig` cannot be used.
     #[error("{0}")]
     Client(String),
-    /// The request got no answer.
+    /// The request got no response.
     #[error("Post {url:?}: {detail}")]
     Post {
         /// The URL.
         url: String,
-        /// Why.
+        /// The cause.
         detail: String,
     },
-    /// The answer is an HTTP error.
+    /// The response has an error status.
     #[error("{message}")]
     Status {
         /// The HTTP status code.
         code: u16,
-        /// client-go's message for it.
+        /// client-go's message for this status.
         message: String,
     },
-    /// The answer is no JSON object with a kind.
+    /// The response is not a JSON object with a kind.
     #[error("{0}")]
     Undecodable(String),
 }
 
-/// Fails unless the status is a success.
+/// Fails unless the status code is a success.
 pub(super) fn check(code: u16, body: &[u8]) -> Result<(), CallError> {
     if (200..300).contains(&code) {
         return Ok(());
@@ -57,7 +57,7 @@ pub(super) fn check(code: u16, body: &[u8]) -> Result<(), CallError> {
     Err(CallError::Status { code, message })
 }
 
-/// Reads the JSON object of an answer.
+/// Parses the response as a JSON object.
 pub(super) fn decode(body: &[u8]) -> Result<Value, CallError> {
     let shape = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
                  \"json:\\\"kind,omitempty\\\"\" }";
@@ -69,7 +69,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Value, CallError> {
         Ok(Value::Array(_)) => Err(failed(format!(
             "json: cannot unmarshal array into Go value of type {shape}"
         ))),
-        // What is no JSON is read as YAML, where any text is a string.
+        // Text that is not JSON is parsed as YAML, where any text is a string.
         Ok(_) | Err(_) => Err(failed(format!(
             "json: cannot unmarshal string into Go value of type {shape}"
         ))),

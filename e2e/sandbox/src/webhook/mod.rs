@@ -1,4 +1,4 @@
-//! Calls webhooks as kube-apiserver does: over TLS, with the given bundle and server name.
+//! Calls webhooks like kube-apiserver: over TLS, with the given bundle and server name.
 
 mod client;
 mod connection;

@@ -1,4 +1,4 @@
-//! Where a `clientConfig` leads.
+//! The target of a `clientConfig`.
 
 use std::{fmt::Write, net::SocketAddr, time::Duration};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{endpoints::Endpoints, error::CallError};
 
-/// The port of a webhook's Service when none is named.
+/// The default port of a webhook's Service.
 const DEFAULT_PORT: i64 = 443;
 
 /// A parsed `clientConfig`.
@@ -32,8 +32,7 @@ enum Place {
     },
 }
 
-/// Fills in the port of a `service`, and leaves out a `caBundle` of which Go writes no bytes where there are none
-/// (`omitempty`).
+/// Sets the port of a `service`, and removes a `caBundle` without bytes, which Go omits (`omitempty`).
 pub(crate) fn default_client_config(config: Option<&mut Value>) {
     let Some(config) = config.filter(|config| config.is_object()) else {
         return;
@@ -50,11 +49,12 @@ pub(crate) fn default_client_config(config: Option<&mut Value>) {
 }
 
 impl WebhookClientConfig {
-    /// Reads a `clientConfig`.
+    /// Parses a `clientConfig`.
     ///
     /// # Errors
     ///
-    /// When it has neither a Service nor an https URL, or its caBundle is no base64 or holds no certificate.
+    /// When it has neither a Service nor an https URL, or its caBundle is not base64 or contains no
+    /// certificate.
     pub fn parse(config: &Value) -> Result<Self, CallError> {
         let text = |pointer: &str| {
             config
@@ -77,7 +77,7 @@ impl WebhookClientConfig {
         Ok(Self { place, path, bundle })
     }
 
-    /// The URL that is called, as error messages show it.
+    /// Returns the URL of the call, as in error messages.
     pub fn url(&self, timeout: Duration) -> String {
         let mut url = String::from("https://");
         // Writing to a String cannot fail.
@@ -94,7 +94,7 @@ impl WebhookClientConfig {
         url
     }
 
-    /// The name that the server's certificate must carry.
+    /// Returns the name that the server's certificate must have.
     pub(super) fn host(&self) -> String {
         match &self.place {
             Place::Service { namespace, name, .. } => format!("{name}.{namespace}.svc"),
@@ -102,24 +102,25 @@ impl WebhookClientConfig {
         }
     }
 
-    /// [`Self::host`] for TLS.
+    /// Returns [`Self::host`] as a TLS server name.
     pub(super) fn server_name(&self) -> Result<ServerName<'static>, String> {
         let host = self.host();
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         ServerName::try_from(host).map_err(|error| error.to_string())
     }
 
-    /// The certificates that are trusted; blocks that are none are skipped, as Go does.
+    /// Returns the trusted certificates. PEM blocks of other types are skipped, as in Go.
     pub(super) fn trusted(&self) -> Vec<CertificateDer<'static>> {
         certificates(&self.bundle)
     }
 
-    /// Whether a connection to `other` serves here as well: same place and same bundle; the path does not matter.
+    /// Reports whether both targets can share connections: they have the same address and bundle; the path
+    /// does not matter.
     pub(super) fn shares_connections_with(&self, other: &Self) -> bool {
         self.place == other.place && self.bundle == other.bundle
     }
 
-    /// An address to dial.
+    /// Returns an address to dial.
     pub(super) async fn address(&self, endpoints: &dyn Endpoints) -> Result<SocketAddr, String> {
         match &self.place {
             Place::Service {
@@ -135,7 +136,7 @@ impl WebhookClientConfig {
                     .await
                     .map_err(|error| format!("dial tcp: lookup {host}: {error}"))?
                     .collect::<Vec<_>>();
-                // Go tries IPv4 and IPv6; what listens on loopback here is IPv4.
+                // Go tries IPv4 and IPv6; servers on loopback listen on IPv4 here.
                 found.sort_by_key(SocketAddr::is_ipv6);
                 found
                     .first()
@@ -146,7 +147,7 @@ impl WebhookClientConfig {
     }
 }
 
-/// The Service that a `clientConfig` names, and the path.
+/// Returns the Service of a `clientConfig`, and the path.
 fn service_place(config: &Value) -> Result<(Place, String), CallError> {
     let service = config.get("service").filter(|service| service.is_object());
     let Some(service) = service else {
@@ -171,7 +172,7 @@ fn service_place(config: &Value) -> Result<(Place, String), CallError> {
     Ok((place, absolute(&field("path"))))
 }
 
-/// Where a URL leads, and the path.
+/// Returns the address in a URL, and the path.
 fn url_place(url: &str) -> Result<(Place, String), CallError> {
     let parsed: http::Uri = url
         .parse()
@@ -188,7 +189,7 @@ fn url_place(url: &str) -> Result<(Place, String), CallError> {
     Ok((place, absolute(parsed.path())))
 }
 
-/// The certificates of a PEM bundle.
+/// Returns the certificates of a PEM bundle.
 fn certificates(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(bundle)
         .filter_map(Result::ok)

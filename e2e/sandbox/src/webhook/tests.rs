@@ -24,7 +24,7 @@ use super::{CallError, Endpoints, ResolveError, WebhookClient};
 
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One endpoint for the Service `hook`, none for `empty`.
+/// Resolves the Service `hook` to one endpoint; `empty` has none.
 struct One(SocketAddr);
 
 impl Endpoints for One {
@@ -54,7 +54,7 @@ impl Authority {
     }
 }
 
-/// A server for `hook.ns.svc` that answers every request with `answer`; counts its handshakes.
+/// Starts a server for `hook.ns.svc` that returns `answer` to every request, and counts its handshakes.
 async fn serve(authority: &Authority, answer: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let key = KeyPair::generate().unwrap();
@@ -104,7 +104,7 @@ async fn call(address: SocketAddr, config: &Value) -> Result<Value, CallError> {
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{\"kind\":\"Okay\"}";
 
 #[tokio::test]
-async fn the_given_bundle_is_trusted_and_no_other() {
+async fn only_the_given_bundle_is_trusted() {
     let authority = Authority::new();
     let (address, _) = serve(&authority, OK).await;
     assert_eq!(
@@ -122,7 +122,7 @@ async fn the_given_bundle_is_trusted_and_no_other() {
 }
 
 #[tokio::test]
-async fn connections_are_kept_for_the_same_bundle_only() {
+async fn connections_are_reused_only_for_the_same_bundle() {
     let authority = Authority::new();
     let (address, handshakes) = serve(&authority, OK).await;
     let client = WebhookClient::new(Arc::new(One(address)));
@@ -143,7 +143,7 @@ async fn connections_are_kept_for_the_same_bundle_only() {
 }
 
 #[tokio::test]
-async fn of_many_connections_some_are_kept() {
+async fn some_of_many_connections_are_kept() {
     let authority = Authority::new();
     let (address, handshakes) = serve(&authority, OK).await;
     let client = WebhookClient::new(Arc::new(One(address)));
@@ -158,7 +158,7 @@ async fn of_many_connections_some_are_kept() {
 }
 
 #[tokio::test]
-async fn failures_are_worded_as_the_real_servers() {
+async fn failures_have_the_messages_of_the_real_server() {
     let authority = Authority::new();
     let bundle = authority.bundle();
     let url = "Post \"https://hook.ns.svc:443/x?timeout=5s\": ";

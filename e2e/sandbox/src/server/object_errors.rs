@@ -1,4 +1,4 @@
-//! Refusals that name an object: 403, 404 and 409.
+//! Errors that name an object: 403, 404 and 409.
 
 use super::{api_server::ApiServer, kinds::ServedResource};
 use crate::{StatusError, Subject, storage::StorageKey};
@@ -15,13 +15,13 @@ fn about(served: &ServedResource, name: &str, code: u16, reason: &str, message: 
     }
 }
 
-/// 403: it may not be written.
+/// 403: the write is not allowed.
 pub(super) fn forbidden(served: &ServedResource, name: &str, why: &str) -> StatusError {
     let message = format!("{} {name:?} is forbidden: {why}", served.qualified());
     about(served, name, 403, "Forbidden", message)
 }
 
-/// 404: there is no such object.
+/// 404: the object does not exist.
 pub(super) fn not_found(served: &ServedResource, name: &str) -> StatusError {
     about(
         served,
@@ -32,7 +32,7 @@ pub(super) fn not_found(served: &ServedResource, name: &str) -> StatusError {
     )
 }
 
-/// 409: there is one already.
+/// 409: the object exists already.
 pub(super) fn exists(server: &ApiServer, served: &ServedResource, key: &StorageKey) -> StatusError {
     let stored = server.0.store.read(key);
     let deleting = stored.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
@@ -41,7 +41,7 @@ pub(super) fn exists(server: &ApiServer, served: &ServedResource, key: &StorageK
     about(served, &key.name, 409, "AlreadyExists", message)
 }
 
-/// 409: somebody else was faster.
+/// 409: the object has changed since the client read it.
 pub(super) fn stale(served: &ServedResource, name: &str) -> StatusError {
     let message = format!(
         "Operation cannot be fulfilled on {} {name:?}: the object has been modified; please apply your changes to the \
@@ -51,7 +51,7 @@ pub(super) fn stale(served: &ServedResource, name: &str) -> StatusError {
     about(served, name, 409, "Conflict", message)
 }
 
-/// 409: an apply is for just one object, and there is none.
+/// 409: an apply names a uid, and the object does not exist.
 pub(super) fn no_such_uid(served: &ServedResource, name: &str, uid: &str) -> StatusError {
     let message = format!(
         "Operation cannot be fulfilled on {} {name:?}: uid mismatch: the provided object specified uid {uid}, and no \
@@ -61,7 +61,7 @@ pub(super) fn no_such_uid(served: &ServedResource, name: &str, uid: &str) -> Sta
     about(served, name, 409, "Conflict", message)
 }
 
-/// Nothing is served at this path.
+/// 404: the path is not served.
 pub(super) fn not_found_path() -> StatusError {
     StatusError::new(
         404,
