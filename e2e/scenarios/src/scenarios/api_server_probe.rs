@@ -222,7 +222,7 @@ async fn patch_service(cluster: &TestCluster, patch: &Value) -> anyhow::Result<(
 
 /// Waits until all probes are deleted.
 async fn wait_for_no_probe(cluster: &TestCluster) -> anyhow::Result<()> {
-    until("no probe is left", PATIENCE, async || {
+    until("no probe object remains", PATIENCE, async || {
         let left = list(&cluster.client, PROBES).await?;
         let names: Vec<_> = left.iter().map(|probe| text(probe, "/metadata/name")).collect();
         Ok(check(names.is_empty(), || names.join(", ")))

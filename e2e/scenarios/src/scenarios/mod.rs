@@ -96,27 +96,27 @@ use self::{changes::BundleChange, operation::AdminOperation};
 
 pub use self::guard::replicas::{Replica, install_guard};
 
-/// What a scenario returns. It stays on the thread that began it.
+/// The future of a scenario, which stays on the thread that started it.
 type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 
 /// One scenario.
 #[derive(Clone, Copy)]
 pub struct Scenario {
-    /// The name that selects it.
+    /// The name, which selects the scenario.
     pub name: &'static str,
-    /// What it inflicts on its cluster, which must allow that.
+    /// Disruptions of the cluster that the scenario causes; the cluster must support them.
     pub needs: &'static [Disruption],
-    /// The scenario that does the same and more at once.
+    /// A scenario that includes this one.
     pub within: Option<&'static str>,
     run: for<'a> fn(&'a TestCluster) -> Outcome<'a>,
 }
 
 impl Scenario {
-    /// Runs it.
+    /// Runs the scenario.
     ///
     /// # Errors
     ///
-    /// What the scenario found wrong.
+    /// If the scenario fails.
     pub async fn run(&self, cluster: &TestCluster) -> anyhow::Result<()> {
         (self.run)(cluster).await
     }
@@ -128,7 +128,7 @@ impl std::fmt::Debug for Scenario {
     }
 }
 
-/// How a row of [`SCENARIOS`] runs: as the function of its name, or as a function that several rows call.
+/// Calls the function with the name of a scenario, or a function that several scenarios share.
 macro_rules! run {
     ($module:ident::$name:ident) => {
         |cluster| Box::pin($module::$name(cluster))
@@ -138,8 +138,8 @@ macro_rules! run {
     };
 }
 
-/// Declares [`SCENARIOS`] from `module::name` paths, each with the call that it is where that has another name, and with
-/// what it `needs`, or which other one it is `within`.
+/// Declares [`SCENARIOS`] from `module::name` paths: `= call` if the function has another name, `needs` for a disruption,
+/// and `within` for a scenario that includes it.
 macro_rules! scenarios {
     (@within) => { None };
     (@within $all:ident) => { Some(stringify!($all)) };

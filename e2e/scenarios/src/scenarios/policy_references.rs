@@ -96,7 +96,7 @@ pub(super) async fn policies_read_references_and_give_up_on_slow_servers(
 
     server.is_silent.store(true, Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    // Both at once: only the policy that needs the server waits for it.
+    // Both writes run concurrently: only the policy that needs the server waits for it.
     let (failed, other) = tokio::join!(
         judged("yes"),
         write(cluster, "copied", &Value::Null, &Value::Null)

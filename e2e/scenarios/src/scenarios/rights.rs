@@ -224,9 +224,9 @@ async fn installed_object(cluster: &TestCluster, kind: &Bundled, revision: &str)
     Ok(object)
 }
 
-/// Kubernetes rejects a grant of permissions that the client lacks, unless it may `escalate` the role or `bind` it. Without
-/// both, the operator cannot grant the permissions in the bundled roles. Each verb is needed and sufficient
-/// for its resource.
+/// Kubernetes rejects a grant of permissions that the client lacks, unless it may `escalate` the role or
+/// `bind` it. Without both, the operator cannot grant the permissions in the bundled roles. Each verb is
+/// needed and sufficient for its resource.
 pub(super) async fn the_operator_grants_only_what_it_is_permitted_to_grant(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {

@@ -37,7 +37,7 @@ const FAULTS: [(&str, &str, &str); 6] = [
     (
         "crash",
         "CanaryCrashing",
-        "exit code 1: Error: Error: crashing, as --fault crash asks",
+        "exit code 1: Error: Error: crashing, as requested by --fault crash",
     ),
     (
         "wrong-certificate",
@@ -48,7 +48,7 @@ const FAULTS: [(&str, &str, &str); 6] = [
     (
         "error",
         "CanaryFailed",
-        "HTTP 500: failing, as --fault error asks",
+        "HTTP 500: failing, as requested by --fault error",
     ),
     ("wrong-version", "CanaryFailed", "an object whose apiVersion is"),
     ("lose-field", "CanaryFailed", "spec.size was lost"),

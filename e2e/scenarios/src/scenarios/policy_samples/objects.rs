@@ -96,7 +96,7 @@ pub(super) fn comparable(object: &Value) -> Value {
 }
 
 /// Merges an object into the live one, with exactly the labels and annotations of the object.
-pub(super) fn update_of(current: &Value, object: &Value) -> Value {
+pub(super) fn with_updates(current: &Value, object: &Value) -> Value {
     let mut changed = merged(current, object);
     for field in ["labels", "annotations"] {
         changed["metadata"][field] = object["metadata"][field].clone();

@@ -18,7 +18,9 @@ use windlass_object::object;
 
 use super::{
     expectation::{expected_object, is_expected},
-    objects::{collection, comparable, policy_collection, update_of, with_live_owners, with_required_fields},
+    objects::{
+        collection, comparable, policy_collection, with_live_owners, with_required_fields, with_updates,
+    },
     sample::PolicySample,
     servers::SampleServers,
 };
@@ -205,7 +207,7 @@ impl Player<'_> {
         let path = format!("{collection}/{}", text(&object, "/metadata/name"));
         match get(&self.writer, &path).await? {
             Some(current) => {
-                let changed = update_of(&current, &object);
+                let changed = with_updates(&current, &object);
                 succeed(&self.writer, "PUT", &path, Some(&changed)).await?;
             }
             None => {
@@ -258,7 +260,7 @@ impl Player<'_> {
                     let old = case.old_object.as_ref().context("no oldObject")?;
                     self.ensure(&old.object()).await?;
                     let current = get(client, &path).await?.context("it was deleted")?;
-                    let changed = update_of(&current, &object);
+                    let changed = with_updates(&current, &object);
                     send(client, "PUT", &format!("{path}?dryRun=All"), Some(&changed)).await?
                 }
             };
