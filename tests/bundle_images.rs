@@ -1,6 +1,6 @@
-//! `windlass bundle` against a registry in this process.
+//! Runs `windlass bundle` with a registry in this process.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong fails the test")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{
     fs,
@@ -15,15 +15,15 @@ use tokio::process::Command;
 
 const PASSWORD: &str = "kept out of every message";
 
-/// A registry, and a folder with the CA that it is trusted by.
-struct Bench {
+/// A registry, and a folder with the CA of its certificate.
+struct ImageTest {
     registry: TestRegistry,
     folder: TempDir,
 }
 
-// === impl Bench ===
+// === impl ImageTest ===
 
-impl Bench {
+impl ImageTest {
     async fn new() -> Self {
         let authority = TestAuthority::new("Registry CA");
         let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
@@ -48,7 +48,7 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
         command.args(arguments);
         command.arg("--registry-ca").arg(self.path("ca.pem"));
-        // Neither the credentials of whoever runs the test nor their proxies.
+        // Ignores the user's registry credentials and proxies.
         command
             .env("HOME", self.folder.path())
             .env("NO_PROXY", "127.0.0.1");
@@ -60,7 +60,7 @@ impl Bench {
 
     async fn succeed(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments).await;
-        assert!(output.status.success(), "{arguments:?}: {}", words(&output));
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -68,11 +68,11 @@ impl Bench {
         let output = self.run(arguments).await;
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
-        words(&output)
+        stderr(&output)
     }
 }
 
-fn words(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
@@ -82,8 +82,8 @@ fn sample(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_pushed_is_shown_and_pulled_as_it_was() {
-    let bench = Bench::new().await;
+async fn a_pushed_bundle_is_shown_and_pulled_unchanged() {
+    let bench = ImageTest::new().await;
     let (image, bundle) = (bench.image("v1"), sample("sample.v1"));
     let pushed = bench.succeed(&["push", &bundle, &image]).await;
     assert_eq!(
@@ -114,8 +114,8 @@ async fn what_is_pushed_is_shown_and_pulled_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_fails_leaves_nothing_and_says_why() {
-    let bench = Bench::new().await;
+async fn a_failed_command_leaves_no_files_and_reports_the_cause() {
+    let bench = ImageTest::new().await;
     let folder = bench.path("pulled");
     let folder = folder.to_str().unwrap();
     let missing = bench.fail(&["pull", &bench.image("missing"), folder]).await;
@@ -138,8 +138,8 @@ async fn what_fails_leaves_nothing_and_says_why() {
 }
 
 #[tokio::test]
-async fn credentials_are_those_of_docker_login_and_stay_secret() {
-    let bench = Bench::new().await;
+async fn credentials_of_docker_login_are_used_and_not_printed() {
+    let bench = ImageTest::new().await;
     bench.registry.fail(|head, _| {
         if head.headers.contains_key("authorization") {
             return None;
@@ -187,15 +187,15 @@ async fn credentials_are_those_of_docker_login_and_stay_secret() {
 }
 
 #[tokio::test]
-async fn a_bundle_in_an_image_is_rendered_as_one_of_this_machine() {
-    let bench = Bench::new().await;
+async fn a_bundle_image_is_rendered_like_a_local_bundle() {
+    let bench = ImageTest::new().await;
     let (image, bundle) = (bench.image("v1"), sample("sample.v1"));
     bench.succeed(&["push", &bundle, &image]).await;
     let render = async |bundle: &str| {
         let output = bench
             .windlass(&["render", bundle, "--namespace", "operators"])
             .await;
-        assert!(output.status.success(), "{}", words(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
         output.stdout
     };
     let rendered = render(&image).await;
@@ -204,14 +204,14 @@ async fn a_bundle_in_an_image_is_rendered_as_one_of_this_machine() {
 }
 
 #[tokio::test]
-async fn what_is_neither_a_path_nor_an_image_is_refused_with_what_to_write() {
-    let bench = Bench::new().await;
+async fn an_argument_that_is_neither_path_nor_image_is_rejected_with_advice() {
+    let bench = ImageTest::new().await;
     for command in ["install", "render"] {
         let refused = bench
             .windlass(&[command, "team/app:v1", "--namespace", "operators"])
             .await;
         assert_eq!(refused.status.code(), Some(2), "{command}");
-        let said = words(&refused);
+        let said = stderr(&refused);
         assert!(said.contains("team/app:v1 not found"), "{said}");
         assert!(
             said.contains("write ./team/app:v1 or REGISTRY/team/app:v1"),
@@ -230,8 +230,8 @@ async fn what_is_neither_a_path_nor_an_image_is_refused_with_what_to_write() {
     let refused = bench.windlass(&arguments).await;
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        words(&refused).contains("is not an image: omit --pull-secret"),
+        stderr(&refused).contains("is not an image: omit --pull-secret"),
         "{}",
-        words(&refused)
+        stderr(&refused)
     );
 }

@@ -1,6 +1,6 @@
-//! `windlass catalog` on folders, and on images of a registry in this process.
+//! Runs `windlass catalog` on folders, and on images in a registry in this process.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong fails the test")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{
     collections::BTreeMap,
@@ -53,14 +53,14 @@ fn widgets() -> String {
     format!("{WIDGETS}{}", bundles.concat())
 }
 
-/// A folder with a catalog, and what else a command uses.
-struct Shelf {
+/// A temporary folder with a catalog and the other files of a test.
+struct CatalogTest {
     folder: TempDir,
 }
 
-// === impl Shelf ===
+// === impl CatalogTest ===
 
-impl Shelf {
+impl CatalogTest {
     fn new(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (path, content) in files {
@@ -88,7 +88,7 @@ impl Shelf {
         if self.path("ca.pem").exists() {
             command.arg("--registry-ca").arg(self.path("ca.pem"));
         }
-        // Neither the credentials of whoever runs the test nor their proxies and caches.
+        // Ignores the user's registry credentials, proxies and caches.
         command
             .env("HOME", self.folder.path())
             .env("NO_PROXY", "127.0.0.1");
@@ -100,22 +100,22 @@ impl Shelf {
 
     async fn succeed(&self, catalog: &str, arguments: &[&str]) -> String {
         let output = self.run(catalog, arguments).await;
-        assert!(output.status.success(), "{arguments:?}: {}", words(&output));
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
     async fn fail(&self, catalog: &str, arguments: &[&str]) -> String {
         let output = self.run(catalog, arguments).await;
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-        words(&output)
+        stderr(&output)
     }
 }
 
-fn words(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The words of each line.
+/// Returns the lines with single spaces between words.
 fn cells(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.is_empty());
     lines
@@ -125,26 +125,26 @@ fn cells(text: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_folder_is_listed_searched_and_shown() {
-    let shelf = Shelf::new(&[
+    let test = CatalogTest::new(&[
         ("widgets/catalog.yaml", &widgets()),
         ("README.md", "# Not a catalog"),
     ]);
-    let catalog = shelf.catalog();
+    let catalog = test.catalog();
     let package = "widgets 2.0.0 stable 1 Makes widgets.";
-    let listed = cells(&shelf.succeed(&catalog, &["list"]).await);
+    let listed = cells(&test.succeed(&catalog, &["list"]).await);
     assert_eq!(
         listed,
         ["PACKAGE VERSION DEFAULT CHANNEL CHANNELS DESCRIPTION", package]
     );
     assert_eq!(
-        cells(&shelf.succeed(&catalog, &["search", "MAKES"]).await)[1..],
+        cells(&test.succeed(&catalog, &["search", "MAKES"]).await)[1..],
         [package]
     );
     assert_eq!(
-        cells(&shelf.succeed(&catalog, &["search", "gadgets"]).await).len(),
+        cells(&test.succeed(&catalog, &["search", "gadgets"]).await).len(),
         1
     );
-    let bundles = cells(&shelf.succeed(&catalog, &["list", "widgets"]).await);
+    let bundles = cells(&test.succeed(&catalog, &["list", "widgets"]).await);
     assert_eq!(
         bundles[1..],
         [
@@ -154,7 +154,7 @@ async fn a_folder_is_listed_searched_and_shown() {
             "stable 1.0.0 widgets.v1.0.0 follows nothing It leaks.",
         ]
     );
-    let shown = shelf.succeed(&catalog, &["show", "widgets"]).await;
+    let shown = test.succeed(&catalog, &["show", "widgets"]).await;
     assert_eq!(
         cells(&shown),
         [
@@ -166,18 +166,18 @@ async fn a_folder_is_listed_searched_and_shown() {
             "stable 2.0.0 widgets.v2.0.0 4 -",
         ]
     );
-    let json = shelf.succeed(&catalog, &["show", "widgets", "-o", "json"]).await;
+    let json = test.succeed(&catalog, &["show", "widgets", "-o", "json"]).await;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["channels"][0]["head"], "widgets.v2.0.0");
-    let missing = shelf.fail(&catalog, &["show", "gadgets"]).await;
+    let missing = test.fail(&catalog, &["show", "gadgets"]).await;
     assert!(missing.contains("package gadgets not found in"), "{missing}");
 }
 
 #[tokio::test]
-async fn the_path_of_an_upgrade_is_shown() {
-    let shelf = Shelf::new(&[("catalog.yaml", &widgets())]);
-    let catalog = shelf.catalog();
-    let path = shelf
+async fn the_upgrade_path_is_shown() {
+    let test = CatalogTest::new(&[("catalog.yaml", &widgets())]);
+    let catalog = test.catalog();
+    let path = test
         .succeed(&catalog, &["path", "widgets", "--from", "1.0.0"])
         .await;
     let image = |version: &str| {
@@ -197,23 +197,21 @@ async fn the_path_of_an_upgrade_is_shown() {
             image("2.0.0"),
         ]
     );
-    let path = shelf
+    let path = test
         .succeed(&catalog, &["path", "widgets", "--version", "1.1.x", "-o", "json"])
         .await;
     let path: Value = serde_json::from_str(&path).unwrap();
     assert_eq!(path["edges"][0]["image"], image("1.1.0"));
-    let settled = shelf
+    let settled = test
         .succeed(&catalog, &["path", "widgets", "--from", "2.0.0"])
         .await;
     assert_eq!(
         settled,
         "widgets.v2.0.0 is already the newest matching version that can be reached\n"
     );
-    let none = shelf
-        .fail(&catalog, &["path", "widgets", "--from", "0.9.0"])
-        .await;
+    let none = test.fail(&catalog, &["path", "widgets", "--from", "0.9.0"]).await;
     assert!(none.contains("no path leads from widgets.v0.9.0"), "{none}");
-    let channel = shelf
+    let channel = test
         .fail(&catalog, &["path", "widgets", "--channel", "fast"])
         .await;
     assert!(
@@ -223,34 +221,34 @@ async fn the_path_of_an_upgrade_is_shown() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_catalog_is_said_with_file_and_package() {
+async fn errors_of_a_catalog_name_file_and_package() {
     let broken =
         "{\"schema\": \"olm.package\", \"name\": \"gadgets\", \"defaultChannel\": \"stable\"}\n{\"schema\": ";
-    let shelf = Shelf::new(&[("widgets.yaml", &widgets()), ("gadgets.json", broken)]);
-    let catalog = shelf.catalog();
+    let test = CatalogTest::new(&[("widgets.yaml", &widgets()), ("gadgets.json", broken)]);
+    let catalog = test.catalog();
     assert_eq!(
-        shelf.fail(&catalog, &["list"]).await,
+        test.fail(&catalog, &["list"]).await,
         "gadgets.json:2: the JSON object does not end\n\
          gadgets.json:1: package gadgets: the default channel stable is missing\n"
     );
-    let output = shelf.run(&catalog, &["list"]).await;
+    let output = test.run(&catalog, &["list"]).await;
     let listed = String::from_utf8(output.stdout).unwrap();
     assert!(
         listed.contains("widgets"),
-        "what can be read is listed all the same: {listed}"
+        "the valid packages are listed: {listed}"
     );
-    let empty = Shelf::new(&[("README.md", "")]);
+    let empty = CatalogTest::new(&[("README.md", "")]);
     let error = empty.fail(&empty.catalog(), &["list"]).await;
     assert!(error.contains("has no packages: it is not a catalog"), "{error}");
 }
 
-async fn registry(shelf: &Shelf) -> TestRegistry {
+async fn registry(test: &CatalogTest) -> TestRegistry {
     let authority = TestAuthority::new("Registry CA");
-    fs::write(shelf.path("ca.pem"), authority.pem()).unwrap();
+    fs::write(test.path("ca.pem"), authority.pem()).unwrap();
     TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await
 }
 
-fn packed(path: &str, content: Vec<u8>, label: Option<&str>) -> PackedImage {
+fn catalog_image(path: &str, content: Vec<u8>, label: Option<&str>) -> PackedImage {
     let labels = label.map(|folder| {
         (
             "operators.operatorframework.io.index.configs.v1".to_owned(),
@@ -267,34 +265,33 @@ fn packed(path: &str, content: Vec<u8>, label: Option<&str>) -> PackedImage {
 
 #[tokio::test]
 async fn an_image_is_pulled_once() {
-    let shelf = Shelf::new(&[]);
-    let registry = registry(&shelf).await;
+    let test = CatalogTest::new(&[]);
+    let registry = registry(&test).await;
     for (tag, label, path) in [
         ("v1", None, "configs/widgets/catalog.yaml"),
         ("v2", Some("/fbc/all/"), "fbc/all/widgets.yaml"),
     ] {
-        let digest = registry.store(tag, &packed(path, widgets().into_bytes(), label));
+        let digest = registry.store(tag, &catalog_image(path, widgets().into_bytes(), label));
         let tagged = registry.image(tag);
-        let listed = shelf.succeed(&tagged.to_string(), &["list"]).await;
+        let listed = test.succeed(&tagged.to_string(), &["list"]).await;
         assert!(listed.contains("widgets"), "{listed}");
-        // By tag it is asked whether that has moved, by digest nothing at all.
+        // A tag is resolved at the registry again; a digest needs no request.
         let asked = registry.requests().len();
-        let shown = shelf.succeed(&tagged.to_string(), &["show", "widgets"]).await;
+        let shown = test.succeed(&tagged.to_string(), &["show", "widgets"]).await;
         assert!(shown.contains("Makes widgets."), "{shown}");
         let looked = &registry.requests()[asked..];
         assert!(looked.iter().all(|asked| asked.method == "HEAD"));
         let asked = registry.requests().len();
-        shelf
-            .succeed(&tagged.with_digest(digest).to_string(), &["path", "widgets"])
+        test.succeed(&tagged.with_digest(digest).to_string(), &["path", "widgets"])
             .await;
         assert_eq!(registry.requests().len(), asked);
     }
 }
 
 #[tokio::test]
-async fn an_image_that_cannot_be_read_is_not_kept() {
-    let shelf = Shelf::new(&[]);
-    let registry = registry(&shelf).await;
+async fn an_unreadable_image_is_not_cached() {
+    let test = CatalogTest::new(&[]);
+    let registry = registry(&test).await;
     let image = registry.image("v1").to_string();
     let mut catalog = Vec::new();
     std::io::copy(
@@ -302,7 +299,7 @@ async fn an_image_that_cannot_be_read_is_not_kept() {
         &mut catalog,
     )
     .unwrap();
-    let packed = packed("configs/catalog.json", catalog, None);
+    let packed = catalog_image("configs/catalog.json", catalog, None);
     registry.store("v1", &packed);
     let layer = packed.blobs()[0].clone();
     let path = oci::ContentDigest::compute(&layer).to_string();
@@ -310,11 +307,11 @@ async fn an_image_that_cannot_be_read_is_not_kept() {
         let is_layer = head.uri.path().ends_with(&path);
         is_layer.then(|| response(200, layer.slice(..layer.len() / 2)))
     });
-    let error = shelf.fail(&image, &["list"]).await;
+    let error = test.fail(&image, &["list"]).await;
     assert!(error.contains("cannot pull"), "{error}");
-    assert!(!Path::new(&shelf.path(".cache")).exists());
+    assert!(!Path::new(&test.path(".cache")).exists());
     registry.fail(|_, _| None);
-    let listed = shelf.succeed(&image, &["list", "-o", "json"]).await;
+    let listed = test.succeed(&image, &["list", "-o", "json"]).await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 20);
 }

@@ -1,4 +1,4 @@
-//! `windlass render`, as it is typed.
+//! Runs `windlass render`.
 #![expect(clippy::unwrap_used, reason = "in a test a panic is a failure")]
 
 use std::{
@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// The sample bundles, and the namespace that each is to watch, if it cannot watch all.
+/// The sample bundles, and the namespace to watch for those that cannot watch all.
 const SAMPLES: [(&str, Option<&str>); 7] = [
     ("sample.v1", None),
     ("sample.v2", None),
@@ -31,7 +31,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn each_sample_renders_as_it_did() {
+fn each_sample_matches_its_snapshot() {
     for (sample, watch_namespace) in SAMPLES {
         for certificates in ["windlass", "none"] {
             let bundle = format!("bundles/{sample}");
@@ -133,7 +133,7 @@ fn render_with(config: &Path) -> Output {
 }
 
 #[test]
-fn what_cannot_be_rendered_is_said_in_one_line_each() {
+fn render_errors_are_one_line_each() {
     let empty = tempfile::tempdir().unwrap();
     let empty = empty.path().to_str().unwrap();
     for (arguments, expected) in [

@@ -1,4 +1,5 @@
-//! What Helm makes of the chart: the manifests, for the defaults. `e2e/chart` builds Helm for it; without, nothing is tested.
+//! Compares the output of Helm for the chart with the manifests. `e2e/chart` builds Helm for this test;
+//! without Helm it is skipped.
 
 #![expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]
 
@@ -12,10 +13,10 @@ use std::{
 use serde_json::{Value, json};
 use windlass_object::yaml;
 
-/// Objects by what they are.
+/// Objects by kind, namespace and name.
 type Objects = BTreeMap<String, Value>;
 
-/// The program that `WINDLASS_HELM` names, or the one that is installed.
+/// Returns the program in `WINDLASS_HELM`, or the installed one.
 fn helm() -> Option<PathBuf> {
     if let Some(named) = env::var_os("WINDLASS_HELM") {
         return Some(named.into());
@@ -34,7 +35,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `helm template` without a cluster takes the Kubernetes that Helm was built for, and whoever builds it must say which.
+/// The Kubernetes version for `helm template`, which has no default in a Helm that is built from source.
 const KUBE_VERSION: &str = "--kube-version=1.36.0";
 
 fn run(helm: &Path, arguments: &[&str]) -> Output {
@@ -42,7 +43,7 @@ fn run(helm: &Path, arguments: &[&str]) -> Output {
     command.current_dir(root()).args(arguments).output().unwrap()
 }
 
-/// What `helm template` prints in a namespace, with these values.
+/// Returns the objects that `helm template` prints for a namespace and values.
 fn template(helm: &Path, namespace: &str, values: &[&str]) -> Objects {
     let mut arguments = vec![
         "template",
@@ -62,7 +63,7 @@ fn template(helm: &Path, namespace: &str, values: &[&str]) -> Objects {
     by_name(yaml::documents(&output.stdout).unwrap())
 }
 
-/// What is in files of `manifests`, without the namespace, which is Helm's to make.
+/// Returns the objects in files of `manifests`, without the Namespace, which Helm creates.
 fn manifests(names: &[&str]) -> Objects {
     let read = |name| yaml::documents(&fs::read(root().join("manifests").join(name)).unwrap()).unwrap();
     let mut objects = by_name(names.iter().flat_map(read).collect());
@@ -93,7 +94,7 @@ fn by_name(objects: Vec<Value>) -> Objects {
         )
     });
     let named: Objects = named.collect();
-    assert_eq!(named.len(), count, "two objects have one name");
+    assert_eq!(named.len(), count, "two objects have the same name");
     named
 }
 
@@ -109,8 +110,8 @@ fn assert_same(made: &Objects, manifests: &Objects) {
     assert!(more.is_empty(), "only in the chart: {more:?}");
 }
 
-/// The files that are applied together.
-fn installed() -> Vec<String> {
+/// Returns the files that the kustomization applies.
+fn default_files() -> Vec<String> {
     let kustomization = fs::read(root().join("manifests/kustomization.yaml")).unwrap();
     let kustomization = yaml::documents(&kustomization).unwrap();
     let files = kustomization[0]["resources"].as_array().unwrap().iter();
@@ -118,17 +119,17 @@ fn installed() -> Vec<String> {
 }
 
 #[test]
-fn with_its_defaults_the_chart_is_what_kustomize_applies() {
+fn the_default_chart_equals_the_kustomization() {
     let Some(helm) = helm() else { return };
-    let files = installed();
+    let files = default_files();
     let files: Vec<_> = files.iter().map(String::as_str).collect();
     assert_same(&template(&helm, "windlass-system", &[]), &manifests(&files));
 }
 
 #[test]
-fn with_everything_turned_on_it_is_the_optional_manifests_too() {
+fn the_chart_with_all_options_includes_the_optional_manifests() {
     let Some(helm) = helm() else { return };
-    let files = installed();
+    let files = default_files();
     let files = files.iter().map(String::as_str);
     let files: Vec<_> = files
         .chain(["policies.yaml", "ui.yaml", "monitoring.yaml", "dashboard.yaml"])
@@ -142,7 +143,7 @@ fn with_everything_turned_on_it_is_the_optional_manifests_too() {
 }
 
 #[test]
-fn certificates_alone_are_no_bundles_guard_or_rights_to_escalate() {
+fn a_certificates_only_chart_has_no_bundle_kinds_guard_or_escalation_rights() {
     let Some(helm) = helm() else { return };
     let objects = template(&helm, "windlass-system", &["bundles.enabled=false"]);
     let files = [
@@ -178,9 +179,9 @@ fn definitions_are_upgraded_and_kept() {
 }
 
 #[test]
-fn every_value_ends_where_it_belongs() {
+fn every_value_sets_its_field() {
     let Some(helm) = helm() else { return };
-    // A namespace that YAML takes for a number.
+    // A namespace that YAML parses as a number if it is not quoted.
     let objects = template(
         &helm,
         "123",
@@ -233,7 +234,7 @@ fn every_value_ends_where_it_belongs() {
 }
 
 #[test]
-fn a_value_that_is_wrong_is_refused_by_its_name() {
+fn an_invalid_value_is_rejected_by_name() {
     let Some(helm) = helm() else { return };
     for (value, named) in [
         ("replicas=0", "replicas"),
@@ -258,7 +259,7 @@ fn a_value_that_is_wrong_is_refused_by_its_name() {
 }
 
 #[test]
-fn lint_has_nothing_to_say() {
+fn lint_finds_nothing() {
     let Some(helm) = helm() else { return };
     let output = run(&helm, &["lint", "--strict", "charts/windlass"]);
     let said = String::from_utf8_lossy(&output.stdout);

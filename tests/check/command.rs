@@ -1,4 +1,4 @@
-//! The command as a user sees it: what is printed, and the exit code.
+//! The command as users see it: its output and exit code.
 
 use std::fs::File;
 use std::process::{Command, Output, Stdio};
@@ -72,7 +72,7 @@ fn the_rules_are_listed() {
 }
 
 #[test]
-fn an_archive_comes_from_a_file_or_from_standard_input() {
+fn an_archive_is_read_from_a_file_or_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bundle.tar.gz");
     let encoder = flate2::write::GzEncoder::new(File::create(&path).unwrap(), flate2::Compression::fast());
@@ -91,7 +91,7 @@ fn an_archive_comes_from_a_file_or_from_standard_input() {
 }
 
 #[test]
-fn garbage_is_one_line() {
+fn invalid_input_is_a_one_line_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("binary"), [0xff; 1000]).unwrap();

@@ -1,4 +1,4 @@
-//! `windlass check --crd-upgrade` as a user sees it.
+//! `windlass check --crd-upgrade` as users see it.
 
 use std::{
     fs,
@@ -70,12 +70,11 @@ const NEW: &str = r#"{
   }
 }"#;
 
-/// Compares two inputs.
 fn compare(old: &str, new: &str) -> Output {
     check(&["--crd-upgrade", old, new], Stdio::null())
 }
 
-/// The files of before and after.
+/// Writes the old and the new file.
 fn change(folder: &Path) -> (String, String) {
     (write(folder, "old.yaml", OLD), write(folder, "new.json", NEW))
 }
@@ -102,7 +101,7 @@ fn each_finding_is_a_line() {
 }
 
 #[test]
-fn exceptions_leave_warnings_and_json_has_everything() {
+fn exceptions_become_warnings_and_json_lists_everything() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = change(folder.path());
     let exceptions = write(
@@ -144,7 +143,7 @@ fn exceptions_leave_warnings_and_json_has_everything() {
 
 #[test]
 fn bundles_are_compared_as_they_are_installed() {
-    // Versions that differ are converted by the bundle's webhook.
+    // The versions have different schemas; the bundle's webhook converts them.
     for (old, new, expected) in [
         ("sample.v1", "sample.v2", ""),
         (
@@ -162,7 +161,7 @@ fn bundles_are_compared_as_they_are_installed() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_named_with_file_and_field() {
+fn invalid_input_is_reported_with_file_and_field() {
     let folder = tempfile::tempdir().unwrap();
     let good = write(folder.path(), "good.yaml", OLD);
     let gone = folder.path().join("gone").to_str().unwrap().to_owned();
@@ -212,7 +211,7 @@ fn what_cannot_be_compared_is_named_with_file_and_field() {
 }
 
 #[test]
-fn two_inputs_are_needed_and_no_bundle() {
+fn a_comparison_needs_two_inputs_instead_of_a_bundle() {
     for arguments in [
         &["--crd-upgrade", "sample.v1"][..],
         &["--crd-upgrade", "sample.v1", "sample.v2", "sample.v1"],

@@ -1,6 +1,6 @@
 //! `windlass check` and the sample bundles.
 
-#![expect(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod command;
 mod crd_upgrade;
@@ -8,12 +8,11 @@ mod samples;
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the sample bundles.
 fn bundles() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bundles")
 }
 
-/// The names of the folders in `folder`, sorted.
+/// Returns the names of the folders in `folder`, sorted.
 fn folders(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = folder
         .read_dir()

@@ -1,4 +1,4 @@
-//! The sample bundles: good ones have no problem, and each broken one has its own.
+//! The sample bundles: valid ones have no problem, and each broken one has exactly one.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn samples_have_no_problems() {
 }
 
 #[test]
-fn each_broken_sample_breaks_the_rule_that_it_is_named_after_and_no_other() {
+fn each_broken_sample_breaks_only_the_rule_in_its_name() {
     for name in folders(&bundles().join("broken")) {
         let folder = bundles().join("broken").join(&name);
         let problems = check_files(&directory::load(&folder).unwrap());
@@ -36,7 +36,7 @@ fn every_rule_has_a_broken_sample() {
     let samples: BTreeSet<String> = folders(&bundles().join("broken")).into_iter().collect();
     let rules: BTreeSet<String> = rule::ALL
         .iter()
-        // No folder of a repository can break the limits on folders.
+        // A folder in a repository cannot exceed the limits on folders.
         .filter(|rule| **rule != rule::SOURCE)
         .map(|rule| rule.name.to_owned())
         .collect();
@@ -44,7 +44,7 @@ fn every_rule_has_a_broken_sample() {
 }
 
 #[test]
-fn a_problem_hides_no_other() {
+fn problems_do_not_hide_each_other() {
     let mut files = directory::load(&bundles().join("sample.v1")).unwrap();
     let csv = files
         .get_mut("manifests/sample.clusterserviceversion.yaml")
@@ -68,7 +68,7 @@ fn a_problem_hides_no_other() {
     );
 }
 
-/// Replaces the value at the `index`th place of `value`, counted in depth-first order.
+/// Replaces the value at position `index` of `value`, counted depth first.
 fn replace(value: &mut Value, index: &mut usize, with: &Value) {
     if *index == 0 {
         *value = with.clone();

@@ -1,6 +1,6 @@
-//! The pure crates do no IO, know no time and draw nothing at random: all of that they get as arguments.
+//! The pure crates do no IO, read no clock and draw no random numbers: callers pass such values as arguments.
 //!
-//! Who may use whom is said by each Cargo.toml.
+//! Each Cargo.toml declares which crates may depend on which.
 
 use std::{fs, path::Path, process::Command};
 
@@ -25,10 +25,10 @@ const PURE: &[&str] = &[
     "version-range",
 ];
 
-/// What none of them may be made of, not even by what it depends on.
+/// Crates that pure crates must not depend on, even indirectly.
 const FORBIDDEN: &[&str] = &["tokio", "kube", "kube-client", "kube-runtime", "hyper", "reqwest"];
 
-/// What does IO, or knows the time, or draws at random.
+/// Code that does IO, reads the clock or draws random numbers.
 const IMPURE: &[&str] = &[
     "std::fs",
     "fs::{",
@@ -47,7 +47,7 @@ const IMPURE: &[&str] = &[
     "tracing::",
 ];
 
-/// Folders whose subject is files, and what only features bring, with what they may do.
+/// Exceptions: folders that read files by design or are enabled by features, and what they may use.
 const EXCEPTIONS: &[(&str, &[&str])] = &[
     ("bundle/src/sources", &["std::fs", "fs::{"]),
     ("interpreter/src/lua", &["Instant::now", "Timestamp::now"]),
@@ -69,7 +69,7 @@ const EXCEPTIONS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The code without comments and without the tests at its end.
+/// Returns the code without comments and without the tests at its end.
 fn code(source: &str) -> String {
     without_tests(source)
         .lines()
@@ -78,7 +78,8 @@ fn code(source: &str) -> String {
         .join("\n")
 }
 
-/// Whether a file is compiled for tests alone: it is in a folder of tests, or the module around it says so.
+/// Reports whether a file is compiled only for tests: it is in a folder of tests, or its module has
+/// `#[cfg(test)]`.
 fn is_test(path: &Path) -> bool {
     let name = path.file_stem().unwrap().to_string_lossy();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -114,7 +115,7 @@ fn pure_crates_do_no_io() {
 }
 
 #[test]
-fn pure_crates_are_made_of_nothing_that_does_io() {
+fn pure_crates_have_no_dependencies_that_do_io() {
     for name in PURE {
         let output = Command::new(env!("CARGO"))
             .args([
@@ -139,7 +140,7 @@ fn pure_crates_are_made_of_nothing_that_does_io() {
             String::from_utf8_lossy(&output.stderr)
         );
         let packages: Vec<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-        assert!(packages.len() > 1, "each depends on something, {name}: {tree}");
+        assert!(packages.len() > 1, "each crate has dependencies, {name}: {tree}");
         for forbidden in FORBIDDEN {
             assert!(!packages.contains(forbidden), "{name} depends on {forbidden}");
         }

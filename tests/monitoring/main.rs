@@ -1,6 +1,6 @@
 //! The alerts and the dashboard: each alert has a page and fires, and `promtool` accepts them.
 //!
-//! Without `promtool` (Debian: `prometheus`) the tests that need it say so and are skipped.
+//! Without `promtool` (Debian: `prometheus`), the tests that need it are skipped with a message.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -8,27 +8,27 @@ use serde_json::{Value, json};
 use windlass::commands::manifests;
 use windlass_object::object;
 
-mod firing;
-mod measured;
-mod resting;
+mod firing_alerts;
+mod metric_labels;
+mod quiet_alerts;
 
 use self::{
-    firing::FIRING,
-    measured::{family, known_labels},
-    resting::RESTING,
+    firing_alerts::FIRING,
+    metric_labels::{family, known_labels},
+    quiet_alerts::QUIET,
 };
 
-/// When it is looked whether any has fired that should not, and for the one that takes longest.
+/// When the tests check that no alert fires; `LATER` is for the slowest alert.
 const TIMES: [&str; 4] = ["6m", "16m", "45m", "2h"];
 const LATER: [&str; 2] = ["12h", LATE];
 
-/// How many of each alert fire.
+/// The number of firing instances of each alert.
 const FIRED: &str = "count by (alertname) (ALERTS{alertstate=\"firing\"})";
 
-/// When all have fired: after a day, for the one that takes longest.
+/// The time by which all alerts fire: the slowest needs a day.
 const LATE: &str = "1d10m";
 
-/// Somebody leads.
+/// A series of a replica that is the leader.
 const LEADER: (&str, &str) = ("windlass_leader{app_kubernetes_io_name=\"another\"}", "1x3000");
 
 fn rules() -> Vec<Value> {
@@ -43,7 +43,7 @@ fn text<'a>(rule: &'a Value, field: &str) -> &'a str {
     rule[field].as_str().unwrap_or_default()
 }
 
-/// Runs `promtool` on a file with this content; `None` where there is no `promtool`.
+/// Runs `promtool` on a file with this content; returns `None` if `promtool` is not installed.
 fn promtool(arguments: &[&str], folder: &Path, file: &str) -> Option<Result<(), String>> {
     let run = Command::new("promtool")
         .args(arguments)
@@ -82,15 +82,15 @@ fn every_alert_has_a_page_and_a_summary() {
         );
         unused.retain(|known| *known != page);
     }
-    assert_eq!(unused, [""; 0], "pages of no alert");
+    assert_eq!(unused, [""; 0], "pages without an alert");
 }
 
 #[test]
-fn the_table_of_alerts_says_what_the_rules_say() {
+fn the_table_of_alerts_matches_the_rules() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let written = fs::read_to_string(root.join("docs/monitoring.md")).unwrap();
     let (_, table) = written.split_once("\n| alert |").expect("no table of alerts");
-    // After the rest of its head, and the line below that.
+    // Skips the rest of the header row and the line below it.
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     let rows: Vec<_> = rows.collect();
     let expected: Vec<_> = rules()
@@ -105,7 +105,7 @@ fn the_table_of_alerts_says_what_the_rules_say() {
 }
 
 #[test]
-fn every_alert_fires_and_no_other_with_it() {
+fn every_alert_fires_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(
         folder.path().join("rules.json"),
@@ -121,10 +121,7 @@ fn every_alert_fires_and_no_other_with_it() {
     let mut alerts: Vec<_> = names.iter().map(String::as_str).collect();
     examples.sort_unstable();
     alerts.sort_unstable();
-    assert_eq!(
-        alerts, examples,
-        "an alert has no example, or the other way round"
-    );
+    assert_eq!(alerts, examples, "the alerts and the examples differ");
     let tests: Vec<_> = firing
         .iter()
         .map(|(alert, series)| {
@@ -153,34 +150,34 @@ fn every_alert_fires_and_no_other_with_it() {
 }
 
 #[test]
-fn no_alert_fires_without_need() {
+fn no_alert_fires_without_a_problem() {
     let folder = tempfile::tempdir().unwrap();
     let rules = manifests::rule_groups().to_string();
     fs::write(folder.path().join("rules.json"), rules).unwrap();
-    let mut alerts: Vec<_> = RESTING.iter().map(|resting| resting.alert).collect();
+    let mut alerts: Vec<_> = QUIET.iter().map(|quiet| quiet.alert).collect();
     alerts.sort_unstable();
     alerts.dedup();
     let mut expected: Vec<_> = FIRING.iter().map(|(alert, _)| *alert).collect();
     expected.sort_unstable();
     assert_eq!(
         alerts, expected,
-        "for an alert it is not said when it does not fire"
+        "the alerts with and without a quiet example differ"
     );
-    let tests: Vec<_> = RESTING
+    let tests: Vec<_> = QUIET
         .iter()
-        .map(|resting| {
-            let series = resting.series.iter().chain(&[LEADER]);
+        .map(|quiet| {
+            let series = quiet.series.iter().chain(&[LEADER]);
             let input: Vec<_> = series
                 .map(|(series, values)| json!({"series": series, "values": values}))
                 .collect();
-            let later = LATER.iter().filter(|_| resting.alert == "WindlassRotationWaits");
+            let later = LATER.iter().filter(|_| quiet.alert == "WindlassRotationWaits");
             let times = TIMES.iter().chain(later);
-            let looks: Vec<_> = times
+            let checks: Vec<_> = times
                 .map(|time| json!({"expr": FIRED, "eval_time": time, "exp_samples": []}))
                 .collect();
             json!({
-                "name": format!("{}: {}", resting.alert, resting.because), "interval": "1m", "input_series": input,
-                "promql_expr_test": looks,
+                "name": format!("{}: {}", quiet.alert, quiet.because), "interval": "1m", "input_series": input,
+                "promql_expr_test": checks,
             })
         })
         .collect();
@@ -192,23 +189,23 @@ fn no_alert_fires_without_need() {
 }
 
 #[test]
-fn series_of_examples_have_the_labels_that_are_served() {
+fn series_of_examples_have_the_exported_labels() {
     let labels = known_labels();
     let firing = FIRING.iter().flat_map(|(_, series)| *series);
-    let resting = RESTING.iter().flat_map(|resting| resting.series);
+    let quiet = QUIET.iter().flat_map(|quiet| quiet.series);
     for (series, _) in firing
-        .chain(resting)
+        .chain(quiet)
         .filter(|(series, _)| !series.starts_with("up{"))
     {
-        let (name, own) = measured::series(series);
+        let (name, own) = metric_labels::series(series);
         let expected = labels.get(family(name));
-        let expected = expected.unwrap_or_else(|| panic!("nobody says which labels {name} has"));
+        let expected = expected.unwrap_or_else(|| panic!("the labels of {name} are not documented"));
         assert_eq!(own, *expected, "{series}");
     }
 }
 
 #[test]
-fn promtool_accepts_the_rules_and_what_the_dashboard_asks() {
+fn promtool_accepts_the_rules_and_the_queries_of_the_dashboard() {
     let folder = tempfile::tempdir().unwrap();
     let queries: Vec<_> = manifests::dashboard()["panels"]
         .as_array()
@@ -219,8 +216,11 @@ fn promtool_accepts_the_rules_and_what_the_dashboard_asks() {
         .map(|(number, target)| json!({"record": format!("panel:{number}"), "expr": target["expr"]}))
         .collect();
     assert!(queries.len() > 20);
-    let asked = json!({"groups": [{"name": "dashboard", "rules": queries}]});
-    for (file, content) in [("rules.json", manifests::rule_groups()), ("asked.json", asked)] {
+    let queries_file = json!({"groups": [{"name": "dashboard", "rules": queries}]});
+    for (file, content) in [
+        ("rules.json", manifests::rule_groups()),
+        ("queries.json", queries_file),
+    ] {
         fs::write(folder.path().join(file), content.to_string()).unwrap();
         if let Some(result) = promtool(&["check", "rules"], folder.path(), file) {
             result.unwrap();

@@ -41,7 +41,7 @@ fn the_difference_and_who_made_it_are_shown() {
 }
 
 #[test]
-fn what_is_denied_has_exit_code_1_and_no_result() {
+fn a_denial_has_exit_code_1_and_no_result() {
     let objects = format!("{POD}---{BAD_POD}");
     let folder = folder(&[
         ("label.yaml", LABEL),
@@ -88,7 +88,7 @@ fn the_object_can_be_printed() {
 }
 
 #[test]
-fn operation_user_and_old_object_count() {
+fn operation_user_and_old_object_are_used() {
     let confirm = crate::samples().join("confirm-deletion/policy.yaml");
     let confirm = confirm.to_str().unwrap();
     let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
@@ -125,7 +125,7 @@ fn operation_user_and_old_object_count() {
 }
 
 #[test]
-fn what_policies_refer_to_comes_from_data() {
+fn references_of_policies_are_resolved_from_data() {
     let references = crate::samples().join("references/policy.yaml");
     let references = references.to_str().unwrap();
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, annotations: {team: t}}, spec: {replicas: 3}}";
@@ -134,7 +134,7 @@ fn what_policies_refer_to_comes_from_data() {
     let arguments = ["apply", "--policy", references, "--object", "deployment.yaml"];
     let printed = policy(folder.path(), &arguments);
     assert_eq!(printed.code, Some(1));
-    // Parameters may be secret.
+    // Parameters may be secret, so they are not printed.
     let expected = "fetched GET https://quota.example.com/teams: the response of the server is not in the data; specify it with --data";
     assert!(printed.stdout.contains(expected), "{}", printed.stdout);
     let printed = policy(
@@ -147,7 +147,7 @@ fn what_policies_refer_to_comes_from_data() {
 }
 
 #[test]
-fn errors_of_use_have_exit_code_2() {
+fn usage_errors_have_exit_code_2() {
     let broken = LABEL.replace("op: add", "op: put");
     let folder = folder(&[
         ("label.yaml", LABEL),

@@ -62,7 +62,7 @@ fn a_good_policy_prints_nothing() {
 }
 
 #[test]
-fn what_templates_are_rendered_to_is_shown() {
+fn rendered_templates_are_shown() {
     let template = "
 apiVersion: policy.kcloudlabs.io/v1alpha1
 kind: ClusterOverridePolicy
@@ -86,7 +86,7 @@ spec:
 }
 
 #[test]
-fn a_file_without_policies_is_told() {
+fn a_folder_without_policies_is_an_error() {
     let folder = folder(&[("pod.yaml", crate::POD), ("empty.yaml", "# nothing\n")]);
     let printed = policy(folder.path(), &["check", "-f", "pod.yaml", "-f", "empty.yaml"]);
     assert_eq!(printed.code, Some(1));

@@ -19,20 +19,20 @@ fn each_policy_is_explained_part_by_part() {
     let printed = policy(folder.path(), &arguments);
     assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""));
     insta::assert_snapshot!(printed.stdout, @r"
-    OBJECT   POLICY                        FIELD                      HOLDS      WHY NOT
-    Pod n/a  ClusterOverridePolicy label   -                          not asked  -
-    -        -                             spec.resourceSelectors[0]  yes        -
-    -        -                             spec.overrideRules[0]      no         deletions are not overridden
-    Pod n/a  ClusterValidatePolicy images  -                          asked      -
-    -        -                             spec.resourceSelectors[0]  yes        -
-    -        -                             spec.validateRules[0]      yes        -
-    Pod n/a  ClusterValidatePolicy tags    -                          asked      -
-    -        -                             spec.validateRules[0]      yes        -
+    OBJECT   POLICY                        FIELD                      MATCHES  REASON
+    Pod n/a  ClusterOverridePolicy label   -                          no       -
+    -        -                             spec.resourceSelectors[0]  yes      -
+    -        -                             spec.overrideRules[0]      no       deletions are not overridden
+    Pod n/a  ClusterValidatePolicy images  -                          yes      -
+    -        -                             spec.resourceSelectors[0]  yes      -
+    -        -                             spec.validateRules[0]      yes      -
+    Pod n/a  ClusterValidatePolicy tags    -                          yes      -
+    -        -                             spec.validateRules[0]      yes      -
     ");
 }
 
 #[test]
-fn programs_read_it_as_json() {
+fn json_has_the_parts_of_each_policy() {
     let oversell = crate::samples().join("oversell/policy.yaml");
     let folder = folder(&[("pod.yaml", POD)]);
     let arguments = [

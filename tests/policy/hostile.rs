@@ -1,13 +1,13 @@
-//! What is given may be anything: one clear error, nothing outside of the folder is read, and it ends.
+//! Hostile input causes one clear error: no file outside the folder is read, and the command terminates.
 
 use std::{fs, time::Duration};
 
 use crate::{LABEL, POD, Printed, folder, policy};
 
-/// Much longer than anything here takes.
+/// A limit far above the usual run time.
 const LONG: Duration = Duration::from_secs(120);
 
-fn in_time(files: &[(&str, &str)], arguments: &[&str]) -> Printed {
+fn run_in_time(files: &[(&str, &str)], arguments: &[&str]) -> Printed {
     let folder = folder(files);
     let started = std::time::Instant::now();
     let printed = policy(folder.path(), arguments);
@@ -27,10 +27,10 @@ fn a_yaml_bomb_is_refused() {
         ("cases.yaml", &bomb),
         ("label.yaml", LABEL),
     ];
-    let checked = in_time(&files, &["check", "-f", "bomb.yaml"]);
+    let checked = run_in_time(&files, &["check", "-f", "bomb.yaml"]);
     assert_eq!(checked.code, Some(1), "{checked:?}");
     assert_eq!(checked.stdout.lines().count(), 1, "{}", checked.stdout);
-    let applied = in_time(
+    let applied = run_in_time(
         &files,
         &["apply", "--policy", "label.yaml", "--object", "bomb.yaml"],
     );
@@ -39,7 +39,7 @@ fn a_yaml_bomb_is_refused() {
         (Some(2), 1),
         "{applied:?}"
     );
-    let tested = in_time(&files, &["test", "."]);
+    let tested = run_in_time(&files, &["test", "."]);
     assert_eq!(
         (tested.code, tested.stdout.lines().count()),
         (Some(1), 2),
@@ -50,7 +50,7 @@ fn a_yaml_bomb_is_refused() {
 #[test]
 fn a_file_that_is_too_large_is_refused() {
     let large = format!("# {}\n", "x".repeat(21 << 20));
-    let printed = in_time(&[("large.yaml", &large)], &["check", "-f", "large.yaml"]);
+    let printed = run_in_time(&[("large.yaml", &large)], &["check", "-f", "large.yaml"]);
     assert_eq!(
         (printed.code, printed.stdout.as_str()),
         (Some(1), "large.yaml: $: is larger than 20971520 bytes\n")
@@ -75,7 +75,7 @@ fn deep_objects_are_read_or_refused() {
                 "json",
             ],
         ] {
-            let printed = in_time(&files, arguments);
+            let printed = run_in_time(&files, arguments);
             let expected = if depth < 128 { 0 } else { 2 };
             assert_eq!(printed.code, Some(expected), "{depth}: {}", printed.stderr);
         }
@@ -103,7 +103,7 @@ fn programs_that_do_not_end_are_stopped() {
     ] {
         let policy = loops(&program);
         let files = [("policy.yaml", policy.as_str()), ("pod.yaml", &*pod)];
-        let printed = in_time(
+        let printed = run_in_time(
             &files,
             &["apply", "--policy", "policy.yaml", "--object", "pod.yaml"],
         );
@@ -113,7 +113,7 @@ fn programs_that_do_not_end_are_stopped() {
 }
 
 #[test]
-fn cases_read_nothing_outside_of_their_folder() {
+fn cases_cannot_read_files_outside_their_folder() {
     let cases = "{policies: [PATH], cases: [{name: a, object: {apiVersion: v1, kind: Pod}}]}";
     for path in [
         "../label.yaml",
@@ -122,7 +122,7 @@ fn cases_read_nothing_outside_of_their_folder() {
         "a/../../label.yaml",
     ] {
         let cases = cases.replace("PATH", path);
-        let printed = in_time(
+        let printed = run_in_time(
             &[("label.yaml", LABEL), ("in/cases.yaml", &cases)],
             &["test", "in"],
         );
@@ -134,7 +134,7 @@ fn cases_read_nothing_outside_of_their_folder() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_leads_nowhere_else_either() {
+fn a_link_cannot_leave_the_folder() {
     let cases = "{policies: [link.yaml], cases: [{name: a, object: {apiVersion: v1, kind: Pod}}]}";
     let folder = folder(&[("label.yaml", LABEL), ("in/cases.yaml", cases)]);
     std::os::unix::fs::symlink("../label.yaml", folder.path().join("in/link.yaml")).unwrap();
@@ -151,7 +151,7 @@ fn a_link_leads_nowhere_else_either() {
 }
 
 #[test]
-fn nothing_reaches_a_terminal_that_it_acts_upon() {
+fn control_characters_are_escaped() {
     let name = r#""\e[2J\u202e""#;
     let pod = POD.replace("name: a,", &format!("name: {name},"));
     let label = LABEL.replace("value: a", &format!("value: {name}"));
@@ -178,7 +178,7 @@ fn nothing_reaches_a_terminal_that_it_acts_upon() {
         &["explain", "--policy", "label.yaml", "--object", "pod.yaml"],
         &["test", ".", "-v"],
     ] {
-        let printed = in_time(&files, arguments);
+        let printed = run_in_time(&files, arguments);
         for text in [&printed.stdout, &printed.stderr] {
             assert!(!text.contains(['\u{1b}', '\u{202e}']), "{arguments:?}: {text:?}");
         }

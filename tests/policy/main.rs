@@ -1,6 +1,6 @@
-//! `windlass policy` and the sample policies, as a user sees them: what is printed, and the exit code.
+//! `windlass policy` and the sample policies as users see them: the output and the exit code.
 
-#![expect(clippy::unwrap_used, reason = "a helper of tests fails the test")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod apply;
 mod check;
@@ -17,7 +17,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// What a command printed, and its exit code.
+/// The output of a command, and its exit code.
 #[derive(Debug, PartialEq, Eq)]
 struct Printed {
     code: Option<i32>,
@@ -25,7 +25,6 @@ struct Printed {
     stderr: String,
 }
 
-/// The folder of the sample policies.
 fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/policy/examples")
 }
@@ -45,7 +44,7 @@ fn with_input(folder: &Path, arguments: &[&str], input: &[u8]) -> Printed {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Who reads no input may have ended already.
+    // A command that does not read its input may have exited already.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     Printed {
@@ -55,7 +54,7 @@ fn with_input(folder: &Path, arguments: &[&str], input: &[u8]) -> Printed {
     }
 }
 
-/// A folder with files.
+/// Creates a temporary folder with files.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, content) in files {
@@ -66,7 +65,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// A policy that gives pods a label.
+/// A policy that adds a label to pods.
 const LABEL: &str = r#"
 apiVersion: policy.kcloudlabs.io/v1alpha1
 kind: ClusterOverridePolicy
@@ -78,7 +77,7 @@ spec:
     overriders: {plaintext: [{op: add, path: /metadata/labels/team, value: a}]}
 "#;
 
-/// A policy that denies pods with an image of a certain name, and warns of others.
+/// A policy that denies pods with a certain image name, and warns about others.
 const IMAGES: &str = r#"
 apiVersion: policy.kcloudlabs.io/v1alpha1
 kind: ClusterValidatePolicy
@@ -97,7 +96,6 @@ spec:
   - cel: {validations: [{expression: "object.spec.containers.all(c, c.image.contains(':'))", message: "name a tag"}]}
 "#;
 
-/// A pod.
 const POD: &str = "
 apiVersion: v1
 kind: Pod

@@ -1,4 +1,4 @@
-//! The sample policies do what their cases say.
+//! The cases of the sample policies pass.
 
 use crate::{policy, samples};
 
@@ -17,7 +17,7 @@ fn all_cases_of_the_samples_pass() {
 }
 
 #[test]
-fn the_samples_are_without_problems() {
+fn the_samples_have_no_problems() {
     let printed = policy(&samples(), &["check", "-f", "."]);
     let nothing = (Some(0), "", "");
     assert_eq!((printed.code, &*printed.stdout, &*printed.stderr), nothing);

@@ -21,7 +21,7 @@ cases:
 ";
 
 #[test]
-fn what_is_not_as_expected_is_shown_and_counted() {
+fn failed_cases_are_shown_and_counted() {
     let folder = folder(&[
         ("label.yaml", LABEL),
         ("deep/er/cases.yaml", ""),
@@ -59,7 +59,7 @@ fn a_table_of_all_cases_can_be_shown() {
 }
 
 #[test]
-fn programs_are_told_of_all_cases_and_of_what_keeps_cases_from_being_run() {
+fn json_lists_all_cases_and_the_errors_that_prevent_them() {
     let folder = folder(&[
         ("label.yaml", LABEL),
         ("a/cases.yaml", ""),
@@ -99,7 +99,7 @@ fn programs_are_told_of_all_cases_and_of_what_keeps_cases_from_being_run() {
 }
 
 #[test]
-fn problems_of_files_name_file_and_field_all_at_once() {
+fn errors_of_all_files_name_file_and_field() {
     let broken = LABEL.replace("op: add", "op: put");
     let cases = "
 policies: [3]

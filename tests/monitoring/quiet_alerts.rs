@@ -1,20 +1,20 @@
-//! When alerts do not fire, though it is close.
+//! Series with which alerts do not fire, although they are close to it.
 
-/// Series at which no alert fires.
+/// Series with which no alert fires.
 #[derive(Debug)]
-pub(crate) struct Resting {
-    /// That could.
+pub(crate) struct QuietAlert {
+    /// The alert that is close to firing.
     pub(crate) alert: &'static str,
     pub(crate) because: &'static str,
-    /// With a value a minute.
+    /// Series with their values per minute.
     pub(crate) series: &'static [(&'static str, &'static str)],
 }
 
-/// For each alert.
-pub(crate) const RESTING: [Resting; 23] = [
-    Resting {
+/// At least one example per alert.
+pub(crate) const QUIET: [QuietAlert; 23] = [
+    QuietAlert {
         alert: "WindlassCertificateExpiresSoon",
-        because: "it is renewed long before its end",
+        because: "the certificate is renewed long before it expires",
         series: &[
             (
                 "windlass_serving_certificate_expiration_timestamp_seconds{namespace=\"n\", name=\"hook\"}",
@@ -26,9 +26,9 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassCertificateExpiresSoon",
-        because: "of two replicas one has seen that it was renewed",
+        because: "one of two replicas has observed the renewal",
         series: &[
             (
                 "windlass_serving_certificate_expiration_timestamp_seconds{namespace=\"n\", name=\"hook\", pod=\"a\"}",
@@ -48,9 +48,9 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassCAExpiresSoon",
-        because: "the next CA signs nothing yet",
+        because: "the next CA signs no certificates yet",
         series: &[
             (
                 "windlass_serving_certificate_ca_expiration_timestamp_seconds{namespace=\"n\", name=\"hook\", ca=\"current\"}",
@@ -66,31 +66,31 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassCertificateNotReloaded",
-        because: "every server has reloaded it",
+        because: "every server has reloaded the certificate",
         series: &[(
             "windlass_serving_certificate_not_reloaded{namespace=\"n\", name=\"hook\"}",
             "0x3000",
         )],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassCertificateNotServed",
-        because: "nobody can say",
+        because: "the condition is Unknown",
         series: &[(
             "windlass_serving_certificate_condition{namespace=\"n\", name=\"hook\", type=\"Served\", status=\"Unknown\", reason=\"Unobservable\"}",
             "1x3000",
         )],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassCertificateNotServed",
-        because: "it is served again before anybody is woken",
+        because: "the certificate is served again before the alert fires",
         series: &[(
             "windlass_serving_certificate_condition{namespace=\"n\", name=\"hook\", type=\"Served\", status=\"False\", reason=\"NotServed\"}",
             "1x4 0x3000",
         )],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassCertificateNotTrusted",
         because: "another condition is False",
         series: &[
@@ -104,25 +104,25 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassTargetContested",
-        because: "it was overwritten once",
+        because: "the target was overwritten once",
         series: &[(
             "windlass_target_repairs_total{kind=\"APIService\", name=\"a\"}",
             "0 0 1x3000",
         )],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassRotationWaits",
-        because: "no rotation is under way",
+        because: "no rotation is in progress",
         series: &[(
             "windlass_serving_certificate_phase{namespace=\"n\", name=\"hook\", phase=\"Stable\"}",
             "1x3000",
         )],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassRotationWaits",
-        because: "it takes an hour",
+        because: "the rotation takes an hour",
         series: &[
             (
                 "windlass_serving_certificate_phase{namespace=\"n\", name=\"hook\", phase=\"Signing\"}",
@@ -134,30 +134,30 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassKindsUnlisted",
-        because: "it is listed after ten minutes",
+        because: "the kind is listed after ten minutes",
         series: &[("windlass_unlisted_kinds{kind=\"v1, Kind=Secret\"}", "1x10 _x3000")],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassBundleUnavailable",
-        because: "it is not installed yet",
+        because: "the bundle is not installed yet",
         series: &[(
             "windlass_bundle_deployment_condition{name=\"a\", type=\"Available\", status=\"Unknown\", reason=\"NotInstalled\"}",
             "1x3000",
         )],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassBundleNotArmed",
-        because: "nothing is to be armed",
+        because: "the bundle has nothing to arm",
         series: &[(
             "windlass_bundle_deployment_condition{name=\"a\", type=\"Armed\", status=\"True\", reason=\"NothingToArm\"}",
             "1x3000",
         )],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassBundleNotReady",
-        because: "somebody has paused it",
+        because: "the bundle is paused",
         series: &[
             (
                 "windlass_bundle_deployment_condition{name=\"a\", type=\"Ready\", status=\"False\", reason=\"Paused\"}",
@@ -166,9 +166,9 @@ pub(crate) const RESTING: [Resting; 23] = [
             ("windlass_bundle_deployment_paused{name=\"a\"}", "1x3000"),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassBundleNotReady",
-        because: "it is ready after half an hour",
+        because: "the bundle is ready after half an hour",
         series: &[
             (
                 "windlass_bundle_deployment_condition{name=\"a\", type=\"Ready\", status=\"False\", reason=\"Waiting\"}",
@@ -180,9 +180,9 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassDown",
-        because: "a replica stands by",
+        because: "another replica is on standby",
         series: &[
             (
                 "windlass_leader{app_kubernetes_io_name=\"windlass\", pod=\"a\"}",
@@ -194,9 +194,9 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassNoLeader",
-        because: "another takes over in two minutes",
+        because: "another replica becomes leader within two minutes",
         series: &[
             (
                 "windlass_leader{app_kubernetes_io_name=\"windlass\", pod=\"a\"}",
@@ -208,9 +208,9 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassReconciliationsFail",
-        because: "a third of them fails",
+        because: "only a third of the reconciliations fails",
         series: &[
             (
                 "windlass_reconciliations_total{controller=\"bundle-deployment\", outcome=\"failure\"}",
@@ -222,9 +222,9 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassAPIServerRefuses",
-        because: "conflicts are nothing to worry about",
+        because: "conflicts are expected",
         series: &[
             (
                 "rest_client_requests_total{app_kubernetes_io_name=\"windlass\", method=\"PATCH\", code=\"409\"}",
@@ -236,9 +236,9 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassAPIServerRefuses",
-        because: "those of others are not ours",
+        because: "the requests are from other clients",
         series: &[
             (
                 "rest_client_requests_total{app_kubernetes_io_name=\"other\", method=\"GET\", code=\"500\"}",
@@ -250,22 +250,22 @@ pub(crate) const RESTING: [Resting; 23] = [
             ),
         ],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassClockSkew",
-        because: "certificates are back-dated by more",
+        because: "certificates are back-dated by more than the skew",
         series: &[("windlass_clock_ahead_seconds{pod=\"a\"}", "-29x3000")],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassPolicyReviewsFail",
-        because: "what is denied is answered",
+        because: "a denial is a successful review",
         series: &[(
             "windlass_policy_review_duration_seconds_count{stage=\"validate\", outcome=\"denied\"}",
             "0+1x3000",
         )],
     },
-    Resting {
+    QuietAlert {
         alert: "WindlassPolicyFails",
-        because: "it has failed long ago",
+        because: "the last failure was long ago",
         series: &[(
             "kcloudlabs_policy_error_count{name=\"mirror\", resource_type=\"Pod\", error_type=\"cue_execute_error\"}",
             "5x3000",

@@ -1,6 +1,6 @@
-//! When alerts fire.
+//! Series with which alerts fire.
 
-/// Series at which each alert fires, a value a minute.
+/// For each alert, series with which it fires, in values per minute.
 pub(crate) const FIRING: [(&str, &[(&str, &str)]); 18] = [
     (
         "WindlassCertificateExpiresSoon",

@@ -1,4 +1,4 @@
-//! What is measured, as the pages say.
+//! The documented labels of each metric.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,14 +9,15 @@ use std::{
 /// The page with the table of metrics.
 const PAGE: &str = "docs/monitoring.md";
 
-/// Where a test of policies compares its metrics with what is served, in raw text.
+/// A test of policies that compares its metrics with the exported ones, as raw text.
 const POLICIES: &str = "crates/operator/src/policies/metrics.rs";
 
-/// What scraping adds.
+/// The labels that scraping adds.
 const SCRAPED: [&str; 3] = ["app_kubernetes_io_name", "job", "pod"];
 
-/// The labels of each metric: as the page says, which the scenario `every_metric_in_alerts_and_the_dashboard_is_exported` compares with those of an operator,
-/// and as tests of policies have them.
+/// Returns the labels of each metric: from the page, which the scenario
+/// `every_metric_in_alerts_and_the_dashboard_is_exported` compares with those of an operator, and from the
+/// tests of policies.
 pub(crate) fn known_labels() -> BTreeMap<String, BTreeSet<String>> {
     #[expect(clippy::unwrap_used, reason = "a file that cannot be read fails the test")]
     let read = |file| fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
@@ -35,13 +36,13 @@ pub(crate) fn known_labels() -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// Of a histogram, the name without what its series end in.
+/// Returns the name of a metric, for a histogram without the suffix of its series.
 pub(crate) fn family(name: &str) -> &str {
     let base = name.strip_suffix("_count");
     base.filter(|base| base.ends_with("_seconds")).unwrap_or(name)
 }
 
-/// What stands between backticks, and in no brackets.
+/// Returns the texts between backticks that are not in parentheses.
 fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     cell.split('`').enumerate().filter_map(move |(index, part)| {
@@ -54,7 +55,7 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The name of a series, and its labels without what scraping adds.
+/// Returns the name of a series, and its labels without those that scraping adds.
 pub(crate) fn series(series: &str) -> (&str, BTreeSet<String>) {
     let (name, labels) = series
         .trim_end_matches('}')
