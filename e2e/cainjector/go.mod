@@ -2,7 +2,7 @@ module windlass.dev/e2e/cainjector
 
 go 1.26.0
 
-// In the versions that ../webhook-server has, too: what both depend on is compiled once.
+// The same versions as in ../webhook-server, so that shared dependencies are compiled once.
 require (
 	github.com/cert-manager/cert-manager v1.21.1
 	k8s.io/api v0.36.3

@@ -1,8 +1,8 @@
-// cert-manager's cainjector: its controllers and its settings, as the binary of that name has them, with feature gates at their
-// defaults. The binary is no module that a proxy serves.
+// cert-manager's cainjector: the controllers and settings of the binary of that name, with feature gates at their
+// defaults. The module proxy does not serve the binary's module.
 //
-// Differences: it serves no metrics, since several share one machine; and Certificates are no source unless that is asked for,
-// since they need cert-manager's CRD.
+// Differences: it serves no metrics, because several instances share one machine. Certificates are a source only if a flag
+// enables them, because they need cert-manager's CRD.
 package main
 
 import (
@@ -32,12 +32,12 @@ var setupLog = ctrl.Log.WithName("setup")
 func main() {
 	var leaderElect, certificates bool
 	var lease, renew, retry time.Duration
-	flag.BoolVar(&leaderElect, "leader-elect", true, "Whether it waits until it holds the Lease.")
-	flag.DurationVar(&lease, "leader-election-lease-duration", 60*time.Second, "How long others wait for a leader that does not renew its Lease.")
+	flag.BoolVar(&leaderElect, "leader-elect", true, "Run only while holding the leader election Lease.")
+	flag.DurationVar(&lease, "leader-election-lease-duration", 60*time.Second, "How long other candidates wait for a leader that does not renew its Lease.")
 	flag.DurationVar(&renew, "leader-election-renew-deadline", 40*time.Second, "How long a leader tries to renew before it gives up.")
-	flag.DurationVar(&retry, "leader-election-retry-period", 15*time.Second, "How long it waits between two tries.")
+	flag.DurationVar(&retry, "leader-election-retry-period", 15*time.Second, "The interval between attempts.")
 	flag.BoolVar(&certificates, "enable-certificates-data-source", false,
-		"Whether Certificates are sources, too.")
+		"Also use Certificates as sources.")
 	options := zap.Options{Development: true}
 	options.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -49,7 +49,7 @@ func main() {
 	} {
 		fail(add(scheme), "unable to register kinds")
 	}
-	// What is before the slash of the user agent is the field manager.
+	// The part of the user agent before the slash is the field manager.
 	manager, err := ctrl.NewManager(util.RestConfigWithUserAgent(ctrl.GetConfigOrDie(), "cainjector"), ctrl.Options{
 		Scheme: scheme,
 		Cache:  cache.Options{ReaderFailOnMissingInformer: true},

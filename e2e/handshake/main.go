@@ -1,5 +1,5 @@
-// Command handshake calls a webhook server over TLS as kube-apiserver does: the Service's name is the server's name, the
-// caBundle holds the only roots, and Go's crypto/x509 decides. It prints "verified", or "refused: " and Go's reason.
+// Command handshake calls a webhook server over TLS like kube-apiserver: the server name is that of the Service, only the
+// caBundle is trusted, and Go's crypto/x509 verifies the certificate. It prints "verified", or "refused: " and Go's reason.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	}
 	client := http.Client{
 		Timeout: 10 * time.Second,
-		// As k8s.io/client-go/transport makes it for k8s.io/apiserver/pkg/util/webhook.
+		// The configuration that k8s.io/client-go/transport builds for k8s.io/apiserver/pkg/util/webhook.
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, network, *address)
@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// fail ends the program where it could not be found out whether the server is trusted.
+// fail exits when the test could not determine whether the server is trusted.
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(2)
