@@ -69,7 +69,7 @@ pub(super) struct Before {
 }
 
 /// The clients that use the sample during an operation.
-pub(super) enum Clients {
+pub(super) enum OperationClients {
     /// None: nothing is installed yet, or no server remains.
     None,
     /// Requests through all webhooks.
@@ -247,11 +247,13 @@ impl AdminOperation {
     }
 
     /// Starts the clients that use the sample during the operation.
-    pub(super) async fn start_clients(self, cluster: &TestCluster) -> anyhow::Result<Clients> {
+    pub(super) async fn start_clients(self, cluster: &TestCluster) -> anyhow::Result<OperationClients> {
         Ok(match self {
-            Self::Install | Self::RemovalAfterNamespace => Clients::None,
-            Self::Removal | Self::RemovalWithCrds => Clients::Visits(traffic::start_visits(cluster).await?),
-            _ => Clients::Load(traffic::start_slowly(cluster, &["v1", "v1beta1"]).await?),
+            Self::Install | Self::RemovalAfterNamespace => OperationClients::None,
+            Self::Removal | Self::RemovalWithCrds => {
+                OperationClients::Visits(traffic::start_visits(cluster).await?)
+            }
+            _ => OperationClients::Load(traffic::start_slowly(cluster, &["v1", "v1beta1"]).await?),
         })
     }
 }
@@ -352,9 +354,9 @@ impl Before {
     }
 }
 
-// === impl Clients ===
+// === impl OperationClients ===
 
-impl Clients {
+impl OperationClients {
     /// Stops the clients; fails if a request failed.
     pub(super) async fn finish(self) -> anyhow::Result<()> {
         match self {
