@@ -21,24 +21,29 @@ const SECRET: &str = "/api/v1/namespaces/by-hand/secrets/hook-cert";
 const INJECTION_TARGETS: &str = "/apis/windlass.dev/v1alpha1/injectiontargets";
 const GATEWAYS: &str = "/apis/added.example.com/v1/gateways";
 
-fn asking() -> Value {
+fn ca_annotation() -> Value {
     json!({"windlass.dev/inject-ca-from": format!("{NAMESPACE}/hook")})
 }
 
 /// The trust bundle of the ServingCertificate, in PEM.
-async fn trust(client: &Client) -> anyhow::Result<String> {
+async fn trust_bundle(client: &Client) -> anyhow::Result<String> {
     let secret = get(client, SECRET).await?.context("no serving Secret yet")?;
     let encoded = secret["data"]["ca.crt"].as_str().context("no ca.crt")?;
     Ok(String::from_utf8(STANDARD.decode(encoded)?)?)
 }
 
 /// Waits until the object at `path` has the trust bundle at `pointer`.
-async fn carries(client: &Client, path: &str, pointer: &str, is_encoded: bool) -> anyhow::Result<String> {
+async fn wait_for_bundle(
+    client: &Client,
+    path: &str,
+    pointer: &str,
+    is_encoded: bool,
+) -> anyhow::Result<String> {
     until(&format!("{path} has the trust bundle"), PATIENCE, async || {
         let Some(object) = get(client, path).await? else {
             return Ok(Err("it was deleted".to_owned()));
         };
-        let Ok(trust) = trust(client).await else {
+        let Ok(trust) = trust_bundle(client).await else {
             return Ok(Err("no serving certificate yet".to_owned()));
         };
         let expected = match is_encoded {
@@ -52,7 +57,7 @@ async fn carries(client: &Client, path: &str, pointer: &str, is_encoded: bool) -
 }
 
 /// Windlass keeps what other writers put into a ConfigMap, and removes its own part with the annotation.
-pub(super) async fn a_config_map_carries_the_trust_bundle_for_pods_to_mount(
+pub(super) async fn a_config_map_provides_the_trust_bundle_to_pods(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -60,35 +65,36 @@ pub(super) async fn a_config_map_carries_the_trust_bundle_for_pods_to_mount(
     create_certificate(cluster).await?;
     let other = json!({"metadata": {"name": "other"}, "data": {"ca-bundle.crt": "theirs"}});
     succeed(client, "POST", CONFIG_MAPS, Some(&other)).await?;
-    let empty = json!({"metadata": {"name": "trust", "annotations": asking()}});
+    let empty = json!({"metadata": {"name": "trust", "annotations": ca_annotation()}});
     succeed(client, "POST", CONFIG_MAPS, Some(&empty)).await?;
     let pointer = "/data/ca-bundle.crt";
-    let first = carries(client, CONFIG_MAP, pointer, false).await?;
+    let first = wait_for_bundle(client, CONFIG_MAP, pointer, false).await?;
 
     let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trust"}, "data": {"applied": "1"}});
     let answer = request::apply(client, CONFIG_MAP, "an-owner", false, &applied).await?;
     anyhow::ensure!(answer.code < 300, "{answer}");
     let merged = json!({"data": {"merged": "1", "ca-bundle.crt": "broken"}});
     succeed(client, "PATCH", CONFIG_MAP, Some(&merged)).await?;
-    carries(client, CONFIG_MAP, pointer, false).await?;
-    let replaced = json!({"metadata": {"name": "trust", "annotations": asking()}, "data": {"put": "1"}});
+    wait_for_bundle(client, CONFIG_MAP, pointer, false).await?;
+    let replaced =
+        json!({"metadata": {"name": "trust", "annotations": ca_annotation()}, "data": {"put": "1"}});
     succeed(client, "PUT", CONFIG_MAP, Some(&replaced)).await?;
-    carries(client, CONFIG_MAP, pointer, false).await?;
+    wait_for_bundle(client, CONFIG_MAP, pointer, false).await?;
 
     request_rotation(client, NAMESPACE, "hook", "ca:compromised").await?;
     until("the targets trust another CA", PATIENCE, async || {
-        let trust = trust(client).await?;
+        let trust = trust_bundle(client).await?;
         Ok(check(trust != first, || {
             "the trust bundle is unchanged".to_owned()
         }))
     })
     .await?;
-    carries(client, CONFIG_MAP, pointer, false).await?;
+    wait_for_bundle(client, CONFIG_MAP, pointer, false).await?;
 
     let nothing = json!({"metadata": {"annotations": {"windlass.dev/inject-ca-from": null}}});
     succeed(client, "PATCH", CONFIG_MAP, Some(&nothing)).await?;
     until("the trust bundle is removed", PATIENCE, async || {
-        let object = get(client, CONFIG_MAP).await?.context("gone")?;
+        let object = get(client, CONFIG_MAP).await?.context("it does not exist")?;
         Ok(check(object["data"] == json!({"put": "1"}), || {
             object.to_string()
         }))
@@ -96,13 +102,13 @@ pub(super) async fn a_config_map_carries_the_trust_bundle_for_pods_to_mount(
     .await?;
     let other = get(client, &format!("{CONFIG_MAPS}/other"))
         .await?
-        .context("gone")?;
+        .context("it does not exist")?;
     anyhow::ensure!(other["data"]["ca-bundle.crt"] == "theirs", "{other}");
     Ok(())
 }
 
 /// The rights for a kind come from the status of its InjectionTarget, where an admin finds them.
-pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
+pub(super) async fn objects_of_added_kinds_request_a_ca_like_webhooks(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -118,7 +124,7 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     let path = format!("{INJECTION_TARGETS}/gateways");
     let said = async |reason: &str| {
         until(&format!("gateways: {reason}"), PATIENCE, async || {
-            let target = get(client, &path).await?.context("gone")?;
+            let target = get(client, &path).await?.context("it does not exist")?;
             let is_said = ["True", "False"]
                 .iter()
                 .filter_map(|status| current(&target, "Ready", status))
@@ -129,7 +135,7 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     };
     let target = said("NotServed").await?;
     let rights = target["status"]["rights"].as_str().context("no rights")?;
-    grant(client, rights).await?;
+    apply_yaml(client, rights).await?;
     define(
         client,
         &foreign::crd("added.example.com/v1", "Gateway", "gateways", false),
@@ -139,7 +145,7 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
 
     let gateway = json!({
         "apiVersion": "added.example.com/v1", "kind": "Gateway",
-        "metadata": {"name": "edge", "annotations": asking()},
+        "metadata": {"name": "edge", "annotations": ca_annotation()},
         "spec": {"tls": {"mode": "Strict"}, "backends": [
             {"port": 1},
             {"service": {"namespace": NAMESPACE, "name": "hook"}},
@@ -149,12 +155,12 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     succeed(client, "POST", GATEWAYS, Some(&gateway)).await?;
     let edge = format!("{GATEWAYS}/edge");
     let all_carry = async || {
-        carries(client, &edge, "/spec/tls/ca", false).await?;
-        carries(client, &edge, "/spec/backends/0/caBundle", true).await?;
-        carries(client, &edge, "/spec/backends/1/caBundle", true).await
+        wait_for_bundle(client, &edge, "/spec/tls/ca", false).await?;
+        wait_for_bundle(client, &edge, "/spec/backends/0/caBundle", true).await?;
+        wait_for_bundle(client, &edge, "/spec/backends/1/caBundle", true).await
     };
     let first = all_carry().await?;
-    let object = get(client, &edge).await?.context("gone")?;
+    let object = get(client, &edge).await?.context("it does not exist")?;
     let elsewhere = object.pointer("/spec/backends/2/caBundle");
     anyhow::ensure!(
         elsewhere.is_none(),
@@ -165,7 +171,7 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     succeed(client, "PATCH", &edge, Some(&drop)).await?;
     all_carry().await?;
     until("the target is counted", PATIENCE, async || {
-        let target = get(client, &path).await?.context("gone")?;
+        let target = get(client, &path).await?.context("it does not exist")?;
         Ok(check(target["status"]["targets"] == 1, || {
             target["status"].to_string()
         }))
@@ -175,7 +181,7 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
     // A rotation waits for it as for any target.
     request_rotation(client, NAMESPACE, "hook", "ca:compromised").await?;
     until("the targets trust another CA", PATIENCE, async || {
-        let trust = trust(client).await?;
+        let trust = trust_bundle(client).await?;
         Ok(check(trust != first, || {
             "the trust bundle is unchanged".to_owned()
         }))
@@ -194,7 +200,7 @@ pub(super) async fn objects_of_a_kind_that_was_added_ask_as_webhooks_do(
 }
 
 /// Applies YAML as `kubectl apply` does.
-async fn grant(client: &Client, yaml: &str) -> anyhow::Result<()> {
+async fn apply_yaml(client: &Client, yaml: &str) -> anyhow::Result<()> {
     for document in yaml.split("---\n") {
         let object: Value = serde_saphyr::from_str(document)?;
         let plural = match object["kind"].as_str() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     traffic,
-    upgrade::{broken, hold, no_canary, serving, stopped},
+    upgrade::{add_broken_bundle, keep_load, serving_state, wait_for_no_canary, wait_until_stopped},
 };
 use crate::{
     request::text,
@@ -22,7 +22,7 @@ const FAULTS: [(&str, &str); 4] = [
     ("admission-not-found", "HTTP 404: no such path"),
     (
         "admission-error",
-        "HTTP 500: failing, as --fault admission-error asks",
+        "HTTP 500: failing, as requested by --fault admission-error",
     ),
     (
         "admission-garbage",
@@ -34,35 +34,35 @@ const FAULTS: [(&str, &str); 4] = [
 /// The installed webhooks.
 const INSTALLED: &str = "labelSelector=windlass.dev/bundle-deployment";
 
-pub(super) async fn a_revision_that_does_not_answer_admission_is_never_armed(
+pub(super) async fn a_revision_with_failing_admission_webhooks_is_never_armed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let before = (serving(cluster).await?, armed(cluster).await?);
+    let before = (serving_state(cluster).await?, armed_webhooks(cluster).await?);
     for (fault, words) in FAULTS {
-        let broken = broken(cluster, fault)?;
+        let broken = add_broken_bundle(cluster, fault)?;
         sample::set_source(cluster, &broken).await?;
-        let status = stopped(cluster, "CanaryFailed", words).await?;
+        let status = wait_until_stopped(cluster, "CanaryFailed", words).await?;
         tracing::info!(fault, words = conditions(&status), "Stopped");
         // The message names the webhook and its path.
-        stopped(
+        wait_until_stopped(
             cluster,
             "CanaryFailed",
             "admission webhook vwidget.sample.windlass.dev",
         )
         .await?;
-        stopped(cluster, "CanaryFailed", " on /validate: ").await?;
-        hold(&load).await?;
+        wait_until_stopped(cluster, "CanaryFailed", " on /validate: ").await?;
+        keep_load(&load).await?;
         anyhow::ensure!(
-            (serving(cluster).await?, armed(cluster).await?) == before,
+            (serving_state(cluster).await?, armed_webhooks(cluster).await?) == before,
             "the revision with --fault {fault} changed the previous one"
         );
         sample::set_source(cluster, "sample.v1").await?;
         ready(&cluster.client, "sample", PATIENCE).await?;
-        no_canary(cluster).await?;
+        wait_for_no_canary(cluster).await?;
         load.lap()
             .check()
             .with_context(|| format!("the revision with --fault {fault} was rejected"))?;
@@ -71,7 +71,7 @@ pub(super) async fn a_revision_that_does_not_answer_admission_is_never_armed(
     Ok(())
 }
 
-pub(super) async fn a_bundle_without_conversion_is_tried_out_too(
+pub(super) async fn a_bundle_without_conversion_is_tested_before_it_is_armed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -80,33 +80,36 @@ pub(super) async fn a_bundle_without_conversion_is_tried_out_too(
     object["spec"]["watchNamespaces"] = json!(["own-system"]);
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     ready(&cluster.client, "own", PATIENCE).await?;
-    let before = armed(cluster).await?;
-    newer(cluster, "own-namespace", "admission-error")?;
+    let before = armed_webhooks(cluster).await?;
+    copy_as_newer(cluster, "own-namespace", "admission-error")?;
     set_source(&cluster.client, "own", "own-namespace-newer").await?;
-    says(cluster, "own", "CanaryFailed", "answered /validate with HTTP 500").await?;
-    says(
+    wait_not_ready(cluster, "own", "CanaryFailed", "answered /validate with HTTP 500").await?;
+    wait_not_ready(
         cluster,
         "own",
         "CanaryFailed",
         "the test request was to CREATE the Trinket of the bundle's alm-examples",
     )
     .await?;
-    anyhow::ensure!(armed(cluster).await? == before, "the webhooks were changed");
+    anyhow::ensure!(
+        armed_webhooks(cluster).await? == before,
+        "the webhooks were changed"
+    );
     set_source(&cluster.client, "own", "own-namespace").await?;
     ready(&cluster.client, "own", PATIENCE).await?;
     Ok(())
 }
 
 /// A conversion that loses a field is rejected, allowed by an exception, and accepted in the next revision.
-pub(super) async fn a_lossy_conversion_is_allowed_by_an_exception_and_is_then_no_news(
+pub(super) async fn a_lossy_conversion_is_accepted_with_an_exception(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    newer(cluster, "conversion-only", "lose-field")?;
+    copy_as_newer(cluster, "conversion-only", "lose-field")?;
     let object = steps::bundle_deployment("gadgets", "gadgets-system", "conversion-only-newer");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    says(cluster, "gadgets", "NotConverting", "spec.size was lost").await?;
-    says(cluster, "gadgets", "NotConverting", "spec.conversionExceptions").await?;
+    wait_not_ready(cluster, "gadgets", "NotConverting", "spec.size was lost").await?;
+    wait_not_ready(cluster, "gadgets", "NotConverting", "spec.conversionExceptions").await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/gadgets");
     let exceptions = |list: Value| json!({"spec": {"conversionExceptions": list}});
     let allowed =
@@ -131,16 +134,16 @@ pub(super) async fn a_lossy_conversion_is_allowed_by_an_exception_and_is_then_no
 }
 
 /// A generated test object that a webhook cannot convert proves nothing; the first stored object does.
-pub(super) async fn an_invented_object_that_does_not_convert_keeps_nothing_disarmed(
+pub(super) async fn a_generated_object_that_does_not_convert_blocks_no_install(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    let folder = newer(cluster, "conversion-only", "refuse-conversion")?;
+    let folder = copy_as_newer(cluster, "conversion-only", "refuse-conversion")?;
     cluster.edit(&folder, "\"kind\": \"Gadget\"", "\"kind\": \"Another\"")?;
     let object = steps::bundle_deployment("gadgets", "gadgets-system", "conversion-only-newer");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     ready(&cluster.client, "gadgets", PATIENCE).await?;
-    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    traffic::create_namespace(cluster, traffic::NAMESPACE).await?;
     let gadget = json!({
         "apiVersion": "sample.windlass.dev/v1", "kind": "Gadget", "metadata": {"name": "first"}, "spec": {"size": 7},
     });
@@ -150,17 +153,17 @@ pub(super) async fn an_invented_object_that_does_not_convert_keeps_nothing_disar
         traffic::NAMESPACE
     );
     succeed(&cluster.client, "POST", &gadgets, Some(&gadget)).await?;
-    says(
+    wait_not_ready(
         cluster,
         "gadgets",
         "NotConverting",
-        "as --fault refuse-conversion asks",
+        "as requested by --fault refuse-conversion",
     )
     .await
 }
 
 /// Copies a bundle of version 1.0.0 as `NAME-newer`, with the next version and a fault.
-fn newer(cluster: &TestCluster, name: &str, fault: &str) -> anyhow::Result<std::path::PathBuf> {
+fn copy_as_newer(cluster: &TestCluster, name: &str, fault: &str) -> anyhow::Result<std::path::PathBuf> {
     let folder = cluster.add_bundle(&sample::bundle(name), &format!("{name}-newer"))?;
     cluster.edit(&folder, "1.0.0", "1.0.1")?;
     let image = format!("image: {}:v1", sample::IMAGE);
@@ -170,7 +173,7 @@ fn newer(cluster: &TestCluster, name: &str, fault: &str) -> anyhow::Result<std::
 }
 
 /// The armed webhooks: client configuration and number of writes.
-async fn armed(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
+async fn armed_webhooks(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
     let mut armed = Vec::new();
     for collection in [VALIDATING, MUTATING] {
         let configurations = list(&cluster.client, &format!("{collection}?{INSTALLED}")).await?;
@@ -186,7 +189,7 @@ async fn armed(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Waits until a BundleDeployment is not ready for `reason`, with these words in the message.
-async fn says(cluster: &TestCluster, name: &str, reason: &str, words: &str) -> anyhow::Result<()> {
+async fn wait_not_ready(cluster: &TestCluster, name: &str, reason: &str, words: &str) -> anyhow::Result<()> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");
     until(
         &format!("{name} is not ready: {reason}: {words}"),

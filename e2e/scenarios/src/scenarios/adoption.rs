@@ -24,7 +24,7 @@ fn crd(metadata: &Value) -> anyhow::Result<Value> {
 }
 
 /// Waits until the BundleDeployment is rejected with these words.
-async fn refused(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
+async fn wait_until_rejected(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     until(&format!("it is rejected with {words:?}"), PATIENCE, async || {
         let said = conditions(&get(&cluster.client, path).await?.context("no BundleDeployment")?);
@@ -34,7 +34,9 @@ async fn refused(cluster: &TestCluster, words: &[&str]) -> anyhow::Result<()> {
     .await
 }
 
-pub(super) async fn an_api_of_others_is_refused_with_their_name(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn an_api_of_another_owner_is_rejected_with_its_name(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     cluster.bundle("sample.v1")?;
     let path = sample::DEFINITION;
@@ -59,7 +61,7 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(cluster: &TestCl
         succeed(&cluster.client, "POST", CRDS, Some(&crd(&metadata)?)).await?;
         let object = steps::bundle_deployment("sample", "sample-system", "sample.v1");
         succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-        refused(cluster, &["ApiOwned", WIDGETS, owner, "spec.adopt"]).await?;
+        wait_until_rejected(cluster, &["ApiOwned", WIDGETS, owner, "spec.adopt"]).await?;
         let there = get(&cluster.client, path).await?.context("no CRD")?;
         anyhow::ensure!(
             there["metadata"]["generation"] == 1
@@ -80,9 +82,7 @@ pub(super) async fn an_api_of_others_is_refused_with_their_name(cluster: &TestCl
     Ok(())
 }
 
-pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn an_adopted_crd_keeps_its_objects(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     // The owner is an installer whose objects the garbage collector deletes.
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -99,7 +99,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
         version["served"] = version["storage"].clone();
     }
     succeed(&cluster.client, "POST", CRDS, Some(&theirs)).await?;
-    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    traffic::create_namespace(cluster, traffic::NAMESPACE).await?;
     let widgets = |version| sample::widgets(traffic::NAMESPACE, version);
     let object = json!({"apiVersion": "sample.windlass.dev/v1", "kind": "Widget",
         "metadata": {"name": "kept"}, "spec": {"size": 3}});
@@ -159,7 +159,7 @@ pub(super) async fn what_is_to_be_adopted_is_taken_over_with_its_objects(
     Ok(())
 }
 
-pub(super) async fn what_a_bundle_deployment_has_is_adopted_by_no_other(
+pub(super) async fn objects_of_a_bundle_deployment_cannot_be_adopted(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -173,7 +173,7 @@ pub(super) async fn what_a_bundle_deployment_has_is_adopted_by_no_other(
     let mut second = steps::bundle_deployment("sample", "sample-system", "sample.v1");
     second["spec"]["adopt"] = json!([{"kind": "CustomResourceDefinition", "name": WIDGETS}]);
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&second)).await?;
-    refused(cluster, &["ConversionClaimed", "BundleDeployment first"]).await?;
+    wait_until_rejected(cluster, &["ConversionClaimed", "BundleDeployment first"]).await?;
     delete(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/first")).await?;
     condition(
         &cluster.client,

@@ -15,7 +15,7 @@ use crate::{
 
 const ENDPOINTS: &str = "/apis/discovery.k8s.io/v1/namespaces/sample-system/endpointslices";
 
-pub(super) async fn a_dead_webhook_does_not_keep_its_own_server_from_coming_back(
+pub(super) async fn a_dead_webhook_does_not_block_its_own_server(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let running = cluster.operator.start()?;
@@ -39,13 +39,13 @@ pub(super) async fn a_dead_webhook_does_not_keep_its_own_server_from_coming_back
             .filter_map(|slice| slice["endpoints"].as_array())
             .map(Vec::len);
         let left: usize = endpoints.sum();
-        Ok(check(left == 0, || format!("{left} endpoints are left")))
+        Ok(check(left == 0, || format!("{left} endpoints remain")))
     })
     .await?;
     let _running = cluster.operator.start()?;
     until("the server is back, and called", PATIENCE, async || {
         let is_back = get(&cluster.client, sample::DEPLOYMENT).await?.is_some();
-        let is_armed = armed(cluster).await?.is_some();
+        let is_armed = widget_webhook(cluster).await?.is_some();
         Ok(check(is_back && is_armed, || {
             format!("Deployment: {is_back}, webhook: {is_armed}")
         }))
@@ -56,7 +56,7 @@ pub(super) async fn a_dead_webhook_does_not_keep_its_own_server_from_coming_back
 }
 
 /// A Deployment is scaled, and its third pod cannot start.
-pub(super) async fn what_is_called_is_put_right_although_a_replica_is_missing(
+pub(super) async fn traffic_is_repaired_although_a_replica_is_missing(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -77,7 +77,7 @@ pub(super) async fn what_is_called_is_put_right_although_a_replica_is_missing(
         Some(&json!({"spec": {"replicas": 3}})),
     )
     .await?;
-    upgrade::stopped(cluster, "RollingOut", "2 of 3 replicas").await?;
+    upgrade::wait_until_stopped(cluster, "RollingOut", "2 of 3 replicas").await?;
 
     let path = sample::SERVICE;
     let before = get(&cluster.client, path).await?.context("no Service")?["spec"].clone();
@@ -89,11 +89,11 @@ pub(super) async fn what_is_called_is_put_right_although_a_replica_is_missing(
         Ok(check(is_back, || there["spec"]["selector"].to_string()))
     })
     .await?;
-    let webhook = armed(cluster).await?.context("no webhook of widgets")?;
+    let webhook = widget_webhook(cluster).await?.context("no webhook of widgets")?;
     let webhook = format!("{VALIDATING}/{webhook}");
     succeed(&cluster.client, "DELETE", &webhook, None).await?;
     until("the webhook is back", PATIENCE, async || {
-        Ok(check(armed(cluster).await?.is_some(), String::new))
+        Ok(check(widget_webhook(cluster).await?.is_some(), String::new))
     })
     .await?;
     succeed(
@@ -108,7 +108,7 @@ pub(super) async fn what_is_called_is_put_right_although_a_replica_is_missing(
 }
 
 /// The name of the ValidatingWebhookConfiguration of widgets.
-async fn armed(cluster: &TestCluster) -> anyhow::Result<Option<String>> {
+async fn widget_webhook(cluster: &TestCluster) -> anyhow::Result<Option<String>> {
     let webhooks = list(&cluster.client, VALIDATING).await?;
     let mut names = webhooks.iter().map(|webhook| text(webhook, "/metadata/name"));
     Ok(names.find(|name| name.contains("vwidget")).map(str::to_owned))

@@ -36,7 +36,7 @@ const AUTH_READER: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-sy
 /// The BundleDeployment.
 const OWN: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/own";
 
-pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goes_first(
+pub(super) async fn a_bundles_extension_config_is_armed_after_proof_and_removed_first(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -44,7 +44,7 @@ pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goe
     let _operator = operator.start()?;
     cluster.bundle("runtime-extension")?;
     let faulty = cluster.add_bundle(&sample::bundle("runtime-extension"), "faulty")?;
-    misbehave(cluster, &faulty)?;
+    serve_untrusted_certificate(cluster, &faulty)?;
     let object = steps::bundle_deployment("own", NAMESPACE, "faulty");
     succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     let installed = ready(client, "own", PATIENCE).await?;
@@ -54,16 +54,18 @@ pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goe
         "the omitted objects are not reported: {accepted}"
     );
     discovery::define(cluster).await?;
-    unproven(cluster, EXTENSION_CONFIG).await?;
+    wait_for_failed_proof(cluster, EXTENSION_CONFIG).await?;
     set_source(client, "own", "runtime-extension").await?;
     let installed = ready(client, "own", PATIENCE).await?;
-    armed(cluster, EXTENSION_CONFIG, "/spec/clientConfig", &installed).await?;
-    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    check_armed(cluster, EXTENSION_CONFIG, "/spec/clientConfig", &installed).await?;
+    discovery::wait_for_discovery(cluster, "sample-extension", None, 1).await?;
     rotate(client, NAMESPACE, SERVICE, "ca:callers", PATIENCE).await?;
-    carries(cluster, EXTENSION_CONFIG, "/spec/clientConfig/caBundle").await?;
-    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    wait_for_bundle(cluster, EXTENSION_CONFIG, "/spec/clientConfig/caBundle").await?;
+    discovery::wait_for_discovery(cluster, "sample-extension", None, 1).await?;
 
-    let before = get(client, EXTENSION_CONFIG).await?.context("gone")?;
+    let before = get(client, EXTENSION_CONFIG)
+        .await?
+        .context("it does not exist")?;
     let next = cluster.add_bundle(&sample::bundle("runtime-extension"), "next")?;
     cluster.edit(&next, "1.0.0", "1.0.1")?;
     // The cluster serves only the other version.
@@ -71,15 +73,17 @@ pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goe
     start_with(cluster, &next, "--versions=v1")?;
     set_source(client, "own", "next").await?;
     ready(client, "own", PATIENCE).await?;
-    let after = get(client, EXTENSION_CONFIG).await?.context("gone")?;
+    let after = get(client, EXTENSION_CONFIG)
+        .await?
+        .context("it does not exist")?;
     anyhow::ensure!(
         before["metadata"]["uid"] == after["metadata"]["uid"]
             && before["spec"]["clientConfig"]["service"] != after["spec"]["clientConfig"]["service"],
         "the pods of both revisions were called through one Service: {}",
         after["spec"]
     );
-    carries(cluster, EXTENSION_CONFIG, "/spec/clientConfig/caBundle").await?;
-    discovery::discovered(cluster, "sample-extension", None, 1).await?;
+    wait_for_bundle(cluster, EXTENSION_CONFIG, "/spec/clientConfig/caBundle").await?;
+    discovery::wait_for_discovery(cluster, "sample-extension", None, 1).await?;
 
     succeed(client, "DELETE", EXTENSION_CONFIG, None).await?;
     until("it is created again", PATIENCE, async || {
@@ -87,10 +91,10 @@ pub(super) async fn an_extension_config_of_a_bundle_is_armed_after_proof_and_goe
         Ok(there.map(drop).ok_or_else(|| "404".to_owned()))
     })
     .await?;
-    goes_first(cluster, &gate, EXTENSION_CONFIG).await
+    check_disarmed_first(cluster, &gate, EXTENSION_CONFIG).await
 }
 
-pub(super) async fn what_others_have_an_operator_validate_is_answered_through_its_upgrades(
+pub(super) async fn external_callers_of_a_bundle_are_served_through_upgrades(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -122,11 +126,11 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     }
     // The callers would get no answer.
     sample::set_source(cluster, &BundleChange::WebhookPaths.newer(cluster)?).await?;
-    called_by_others(client, "Accepted", "calls /validate at port 443").await?;
+    wait_for_caller_condition(client, "Accepted", "calls /validate at port 443").await?;
     load.at_least(100).await?;
     // The bundle has another Deployment with other Services.
     sample::set_source(cluster, &BundleChange::DeploymentName.newer(cluster)?).await?;
-    called_by_others(client, "Migrated", "calls Service").await?;
+    wait_for_caller_condition(client, "Migrated", "calls Service").await?;
     load.at_least(100).await?;
     sample::set_source(cluster, "sample.v2").await?;
     ready(client, "sample", PATIENCE).await?;
@@ -142,7 +146,7 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
     let policy = json!({"spec": {"deletionPolicy": "KeepStoredVersion"}});
     succeed(client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&policy)).await?;
     succeed(client, "DELETE", sample::BUNDLE_DEPLOYMENT, None).await?;
-    called_by_others(client, "Migrated", "calls Service").await?;
+    wait_for_caller_condition(client, "Migrated", "calls Service").await?;
     load.at_least(100).await?;
     load.stop().await.check()?;
     // Objects that the operator created are deleted with their owner.
@@ -160,9 +164,11 @@ pub(super) async fn what_others_have_an_operator_validate_is_answered_through_it
 }
 
 /// Waits until the called objects are kept, and the condition names the caller.
-async fn called_by_others(client: &Client, condition: &str, what: &str) -> anyhow::Result<()> {
+async fn wait_for_caller_condition(client: &Client, condition: &str, what: &str) -> anyhow::Result<()> {
     until("the condition names the caller", PATIENCE, async || {
-        let sample = get(client, sample::BUNDLE_DEPLOYMENT).await?.context("gone")?;
+        let sample = get(client, sample::BUNDLE_DEPLOYMENT)
+            .await?
+            .context("it does not exist")?;
         let is_told = current(&sample, condition, "False").is_some_and(|told| {
             text(told, "/reason") == "CalledByOthers"
                 && text(told, "/message").contains(&format!("ValidatingWebhookConfiguration platform {what}"))
@@ -172,7 +178,7 @@ async fn called_by_others(client: &Client, condition: &str, what: &str) -> anyho
     .await
 }
 
-pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_elses_is_taken(
+pub(super) async fn a_bundles_api_service_is_armed_after_proof_and_replaces_no_other(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -190,7 +196,7 @@ pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_e
         let bundle = cluster.add_bundle(&sample::bundle("own-namespace"), name)?;
         fs::write(bundle.join("manifests/apiservice.json"), service.to_string())?;
     }
-    misbehave(cluster, &cluster.operator.bundle_dir.join("faulty"))?;
+    serve_untrusted_certificate(cluster, &cluster.operator.bundle_dir.join("faulty"))?;
 
     let mut foreign = service.clone();
     foreign["spec"]["service"]["namespace"] = "kube-system".into();
@@ -205,19 +211,19 @@ pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_e
         Ok(check(is_refused, || said))
     })
     .await?;
-    let there = get(client, API_SERVICE).await?.context("it is gone")?;
+    let there = get(client, API_SERVICE).await?.context("it does not exist")?;
     anyhow::ensure!(
         there["metadata"].get("labels").is_none() && there["spec"]["service"]["namespace"] == "kube-system",
         "it was changed: {there}"
     );
     delete(client, API_SERVICE).await?;
 
-    unproven(cluster, API_SERVICE).await?;
+    wait_for_failed_proof(cluster, API_SERVICE).await?;
     set_source(client, "own", "good").await?;
     let installed = ready(client, "own", PATIENCE).await?;
-    armed(cluster, API_SERVICE, "/spec", &installed).await?;
+    check_armed(cluster, API_SERVICE, "/spec", &installed).await?;
     rotate(client, NAMESPACE, SERVICE, "ca:callers", PATIENCE).await?;
-    carries(cluster, API_SERVICE, "/spec/caBundle").await?;
+    wait_for_bundle(cluster, API_SERVICE, "/spec/caBundle").await?;
     // A bundle that drops it disarms it.
     cluster.add_bundle(&sample::bundle("own-namespace"), "without")?;
     set_source(client, "own", "without").await?;
@@ -232,16 +238,16 @@ pub(super) async fn an_api_service_of_a_bundle_is_armed_after_proof_and_nobody_e
     cluster.edit(&declared, modes, &definitions)?;
     set_source(client, "own", "declared").await?;
     let installed = ready(client, "own", PATIENCE).await?;
-    armed(cluster, API_SERVICE, "/spec", &installed).await?;
+    check_armed(cluster, API_SERVICE, "/spec", &installed).await?;
     get(client, AUTH_READER)
         .await?
         .context("the server cannot read the authentication configuration")?;
-    goes_first(cluster, &gate, API_SERVICE).await?;
+    check_disarmed_first(cluster, &gate, API_SERVICE).await?;
     gone(client, AUTH_READER).await
 }
 
 /// Makes the bundle's pods serve an untrusted certificate although they are ready.
-fn misbehave(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
+fn serve_untrusted_certificate(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     start_with(cluster, bundle, "--fault=wrong-certificate")
 }
 
@@ -254,7 +260,7 @@ fn start_with(cluster: &TestCluster, bundle: &Path, argument: &str) -> anyhow::R
 
 /// Waits until the install stops because the served certificate does not verify. No traffic is sent until
 /// then.
-async fn unproven(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
+async fn wait_for_failed_proof(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
     let deployment = until("the proof fails", PATIENCE, async || {
         let deployment = get(&cluster.client, OWN).await?.context("no BundleDeployment")?;
         let said = conditions(&deployment);
@@ -280,13 +286,13 @@ async fn unproven(cluster: &TestCluster, path: &str) -> anyhow::Result<()> {
 
 /// Checks that the caller of the Service had its trust bundle from its creation, and that the status of
 /// `installed` lists it.
-async fn armed(
+async fn check_armed(
     cluster: &TestCluster,
     path: &str,
     client_config: &str,
     installed: &Value,
 ) -> anyhow::Result<()> {
-    carries(cluster, path, &format!("{client_config}/caBundle")).await?;
+    wait_for_bundle(cluster, path, &format!("{client_config}/caBundle")).await?;
     let caller = get(&cluster.client, path).await?.context("it is not armed")?;
     let service = caller
         .pointer(&format!("{client_config}/service"))
@@ -313,7 +319,7 @@ async fn armed(
 }
 
 /// Waits until the object has the trust bundle of the ServingCertificate.
-async fn carries(cluster: &TestCluster, path: &str, pointer: &str) -> anyhow::Result<()> {
+async fn wait_for_bundle(cluster: &TestCluster, path: &str, pointer: &str) -> anyhow::Result<()> {
     let secret = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{SERVICE}-cert");
     until(&format!("{path} has the trust bundle"), PATIENCE, async || {
         let secret = get(&cluster.client, &secret).await?.context("no Secret")?;
@@ -327,8 +333,8 @@ async fn carries(cluster: &TestCluster, path: &str, pointer: &str) -> anyhow::Re
 }
 
 /// Removes the bundle after the last write, and checks that traffic stops before pods terminate.
-async fn goes_first(cluster: &TestCluster, gate: &Proxy, path: &str) -> anyhow::Result<()> {
-    idle::settled(gate).await?;
+async fn check_disarmed_first(cluster: &TestCluster, gate: &Proxy, path: &str) -> anyhow::Result<()> {
+    idle::wait_until_idle(gate).await?;
     let before = gate.log().len();
     delete(&cluster.client, OWN).await?;
     let log = gate.log();

@@ -10,7 +10,7 @@ use test_registry::{TestRegistry, response};
 use windlass_object::{names, object};
 
 use super::{
-    images::{AUTHORITIES, packed, trusting},
+    images::{AUTHORITIES, packed, start_with_registry},
     traffic, upgrade,
 };
 use crate::{
@@ -30,7 +30,9 @@ const BUNDLES: [Bundle; 3] = [
     ("sample.v2.1", "2.1.0", Some("sample.v2")),
 ];
 
-pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn the_command_installs_each_bundle_of_an_upgrade_path(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let authority = TestAuthority::new("Registry CA");
     let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
     let images = store_bundles(&registry)?;
@@ -38,7 +40,7 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
     fs::write(folder.path().join("catalog.json"), catalog(&BUNDLES, &images))?;
     let folder = folder.path().to_str().context("a path that is not UTF-8")?;
 
-    let _running = trusting(cluster, &authority)?.start()?;
+    let _running = start_with_registry(cluster, &authority)?.start()?;
     let install = async |version: &str| {
         let arguments = [
             "install",
@@ -63,7 +65,7 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
     );
     anyhow::ensure!(
         get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?.is_none(),
-        "objects were written although there is no path"
+        "objects were written without an upgrade path"
     );
     let (first, last) = (BUNDLES[0], BUNDLES[BUNDLES.len() - 1]);
     let installed = install(first.1).await?;
@@ -91,7 +93,7 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
         upgraded.stderr
     );
     let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
-    let object = object.context("the BundleDeployment is gone")?;
+    let object = object.context("the BundleDeployment does not exist")?;
     anyhow::ensure!(
         text(&object, "/status/installed/name") == last.0
             && text(&object, "/status/installed/image") == images[images.len() - 1]
@@ -104,7 +106,7 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
         settled.succeeded
             && settled
                 .stderr
-                .contains("sample.v2.1 is the newest that is wanted"),
+                .contains("sample.v2.1 is already the newest matching version"),
         "{}{}",
         settled.stdout,
         settled.stderr
@@ -112,7 +114,7 @@ pub(super) async fn the_command_follows_the_path_of_a_catalog(cluster: &TestClus
     Ok(())
 }
 
-pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
+pub(super) async fn a_catalog_channel_is_installed_bundle_by_bundle(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let authority = TestAuthority::new("Registry CA");
@@ -120,7 +122,7 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
     let images = store_bundles(&registry)?;
     let publish = |bundles: &[Bundle]| publish(&registry, bundles, &images);
     publish(&BUNDLES[..1])?;
-    let operator = trusting(cluster, &authority)?;
+    let operator = start_with_registry(cluster, &authority)?;
     let running = operator.start()?;
     let reference = registry.image("catalog").to_string();
     let authorities = cluster.operator.bundle_dir.join(AUTHORITIES);
@@ -141,7 +143,7 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
         said.starts_with("sample.v1 is installed in sample-system;"),
         "{said}"
     );
-    installed(cluster, 0, 1, &images).await?;
+    wait_until_installed(cluster, 0, 1, &images).await?;
 
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
@@ -157,7 +159,7 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
     registry.fail(|_, _| Some(response(503, "")));
     running.kill().await?;
     let _running = operator.start()?;
-    installed(cluster, 1, 2, &images).await?;
+    wait_until_installed(cluster, 1, 2, &images).await?;
     until(
         "the install continues without the catalog",
         PATIENCE,
@@ -174,7 +176,7 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
 
     publish(&BUNDLES)?;
     registry.fail(|_, _| None);
-    let object = installed(cluster, 2, 3, &images).await?;
+    let object = wait_until_installed(cluster, 2, 3, &images).await?;
     traffic::finish(load).await?;
     let catalog = &object["status"]["catalog"];
     anyhow::ensure!(
@@ -193,7 +195,8 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
     // Without a path, the installed bundle is kept.
     let wanted = json!({"spec": {"source": {"catalog": {"version": ">=9"}}}});
     succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&wanted)).await?;
-    let stopped = upgrade::stopped(cluster, "VersionMissing", "spec.source.catalog.version").await?;
+    let stopped =
+        upgrade::wait_until_stopped(cluster, "VersionMissing", "spec.source.catalog.version").await?;
     anyhow::ensure!(
         stopped["status"]["installed"]["revision"] == 3 && stopped["status"]["installed"]["healthy"] == true,
         "the installed bundle was changed: {}",
@@ -205,7 +208,7 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
     ] {
         let wrong = json!({"spec": {"source": {"catalog": {"version": null, (field): value}}}});
         succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&wrong)).await?;
-        upgrade::stopped(cluster, reason, &format!("spec.source.catalog.{field}")).await?;
+        upgrade::wait_until_stopped(cluster, reason, &format!("spec.source.catalog.{field}")).await?;
     }
     let right = json!({"spec": {"source": {"catalog": {"version": null, "package": "sample"}}}});
     succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&right)).await?;
@@ -213,15 +216,13 @@ pub(super) async fn a_channel_of_a_catalog_is_followed_bundle_by_bundle(
     Ok(())
 }
 
-pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn a_catalog_bundle_waits_for_its_approval(cluster: &TestCluster) -> anyhow::Result<()> {
     let authority = TestAuthority::new("Registry CA");
     let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
     let images = store_bundles(&registry)?;
     let publish = |bundles: &[Bundle]| publish(&registry, bundles, &images);
     publish(&BUNDLES[..1])?;
-    let _running = trusting(cluster, &authority)?.start()?;
+    let _running = start_with_registry(cluster, &authority)?.start()?;
     let object = json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"},
         "spec": {"namespace": sample::NAMESPACE, "source": {"catalog": {
@@ -230,7 +231,7 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
     });
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     let how = "run windlass catalog approve sample 1.0.0";
-    let stopped = upgrade::stopped(cluster, "WaitingForApproval", how).await?;
+    let stopped = upgrade::wait_until_stopped(cluster, "WaitingForApproval", how).await?;
     anyhow::ensure!(
         text(&stopped, "/status/next/name") == "sample.v1",
         "{}",
@@ -242,10 +243,10 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
     };
     let approved = approve("1.0.0").await?;
     anyhow::ensure!(approved.succeeded, "{}", approved.stderr);
-    installed(cluster, 0, 1, &images).await?;
+    wait_until_installed(cluster, 0, 1, &images).await?;
 
     publish(&BUNDLES[..2])?;
-    waiting(cluster, "sample.v2").await?;
+    wait_for_approval(cluster, "sample.v2").await?;
     let shown = cluster.command.succeed(&["status", "sample"]).await?;
     anyhow::ensure!(
         shown.contains(
@@ -255,7 +256,7 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
     );
     let refused = approve("9.9.9").await?;
     anyhow::ensure!(
-        !refused.succeeded && refused.stderr.contains("9.9.9 is not next"),
+        !refused.succeeded && refused.stderr.contains("9.9.9 is not the next bundle"),
         "{}",
         refused.stderr
     );
@@ -263,7 +264,7 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
     // When the approval arrives, another bundle is next, which was not approved.
     let skipping: [Bundle; 2] = [BUNDLES[0], ("sample.v2.1", "2.1.0", Some("sample.v1"))];
     publish(&skipping)?;
-    let before = waiting(cluster, "sample.v2.1").await?;
+    let before = wait_for_approval(cluster, "sample.v2.1").await?;
     let annotation = json!({"metadata": {"annotations": {(names::APPROVE): "sample.v2"}}});
     succeed(
         &cluster.client,
@@ -275,7 +276,7 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
     // The same entries in another order are another catalog, which is read after the annotation.
     publish(&[skipping[1], skipping[0]])?;
     until("the catalog is read again", PATIENCE, async || {
-        let catalog = waiting(cluster, "sample.v2.1").await?;
+        let catalog = wait_for_approval(cluster, "sample.v2.1").await?;
         Ok(check(catalog["digest"] != before["digest"], || {
             catalog.to_string()
         }))
@@ -284,7 +285,7 @@ pub(super) async fn a_bundle_of_a_catalog_waits_for_its_approval(
 
     let approved = approve("2.1.0").await?;
     anyhow::ensure!(approved.succeeded, "{}", approved.stderr);
-    installed(cluster, 2, 2, &images).await?;
+    wait_until_installed(cluster, 2, 2, &images).await?;
     until("the approval is removed", PATIENCE, async || {
         let catalog = deployment(cluster).await?["status"]["catalog"].clone();
         let used = text(&catalog, "/approved").starts_with("sample.v2.1@sha256:");
@@ -299,7 +300,7 @@ async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
 }
 
 /// Waits until a bundle is installed as this revision, from its image by digest.
-async fn installed(
+async fn wait_until_installed(
     cluster: &TestCluster,
     place: usize,
     revision: i64,
@@ -328,7 +329,7 @@ async fn installed(
 
 /// Waits until `next` waits for approval while the installed bundle is ready. Returns the status of the
 /// catalog.
-async fn waiting(cluster: &TestCluster, next: &str) -> anyhow::Result<Value> {
+async fn wait_for_approval(cluster: &TestCluster, next: &str) -> anyhow::Result<Value> {
     until(&format!("{next} waits for an approval"), PATIENCE, async || {
         let object = deployment(cluster).await?;
         let waits = current(&object, "Progressing", "False").is_some_and(|condition| {
@@ -349,7 +350,7 @@ async fn waiting(cluster: &TestCluster, next: &str) -> anyhow::Result<Value> {
 fn store_bundles(registry: &TestRegistry) -> anyhow::Result<Vec<String>> {
     let images = BUNDLES.iter().map(|(bundle, ..)| {
         let packed = match *bundle {
-            "sample.v2.1" => later()?,
+            "sample.v2.1" => later_bundle()?,
             bundle => packed(bundle)?,
         };
         let digest = registry.store(bundle, &packed);
@@ -387,7 +388,7 @@ fn catalog(bundles: &[Bundle], images: &[String]) -> String {
 }
 
 /// The bundle `sample.v2` with a later version.
-fn later() -> anyhow::Result<PackedImage> {
+fn later_bundle() -> anyhow::Result<PackedImage> {
     let mut files = windlass_bundle::sources::load(&sample::bundle("sample.v2"))?;
     let csv = files.get_mut("manifests/sample.clusterserviceversion.yaml");
     let csv = csv.context("the sample has no ClusterServiceVersion")?;

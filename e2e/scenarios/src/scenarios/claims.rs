@@ -1,4 +1,4 @@
-//! Two bundles that convert one CRD.
+//! Two bundles that convert the same CRD.
 
 use anyhow::Context;
 use serde_json::json;
@@ -15,10 +15,10 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The namespace of the rival.
+/// The namespace of the second bundle.
 const RIVAL_NAMESPACE: &str = "/api/v1/namespaces/rival-system";
 
-pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is_gone(
+pub(super) async fn the_second_claim_is_rejected_until_the_first_is_deleted(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -34,30 +34,31 @@ pub(super) async fn the_second_claim_is_refused_and_takes_over_when_the_first_is
         "rival",
         "widgets.sample.windlass.dev",
     ] {
-        anyhow::ensure!(words.contains(part), "the refusal does not say {part}: {words}");
+        anyhow::ensure!(
+            words.contains(part),
+            "the message does not contain {part}: {words}"
+        );
     }
     anyhow::ensure!(
         get(&cluster.client, RIVAL_NAMESPACE).await?.is_none(),
-        "something was written for a claim that is refused"
+        "objects were written for a rejected claim"
     );
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
     ready(&cluster.client, "rival", PATIENCE).await?;
-    // The rival converts, and admits whatever comes.
+    // The second bundle converts, and its webhooks accept any object.
     let load = traffic::start_expecting(cluster, &["v1", "v1beta1"], Expectation::Converted).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-pub(super) async fn the_older_claim_holds_whatever_the_operator_sees_first(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn the_older_claim_wins_in_any_order(cluster: &TestCluster) -> anyhow::Result<()> {
     cluster.bundle("sample.v1")?;
     cluster.bundle("rival")?;
-    // The younger one comes first in the alphabet, and in every list.
+    // The younger one is first in alphabetical order.
     let elder = steps::bundle_deployment("zebra", "zebra-system", "sample.v1");
     let elder = succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&elder))
         .await?
@@ -65,13 +66,13 @@ pub(super) async fn the_older_claim_holds_whatever_the_operator_sees_first(
     let created = request::text(&elder, "/metadata/creationTimestamp").to_owned();
     let younger = steps::bundle_deployment("aardvark", "rival-system", "rival");
     let path = format!("{BUNDLE_DEPLOYMENTS}/aardvark");
-    until("the second is younger by a second", PATIENCE, async || {
+    until("the second object is a second younger", PATIENCE, async || {
         let answer = succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&younger)).await?;
         if request::text(&answer.body, "/metadata/creationTimestamp") != created {
             return Ok(Ok(()));
         }
         delete(&cluster.client, &path).await?;
-        Ok(Err("as old as the first".to_owned()))
+        Ok(Err("both have the same creation time".to_owned()))
     })
     .await?;
     let _operator = cluster.operator.start()?;
@@ -83,12 +84,12 @@ pub(super) async fn the_older_claim_holds_whatever_the_operator_sees_first(
     );
     anyhow::ensure!(
         get(&cluster.client, RIVAL_NAMESPACE).await?.is_none(),
-        "something was written for a claim that is refused"
+        "objects were written for a rejected claim"
     );
     Ok(())
 }
 
-pub(super) async fn a_kind_is_claimed_under_whatever_name(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_kind_is_claimed_under_any_crd_name(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let bundle = cluster.bundle("rival")?;
@@ -106,9 +107,9 @@ pub(super) async fn a_kind_is_claimed_under_whatever_name(cluster: &TestCluster)
         words.contains("ConversionClaimed") && words.contains("BundleDeployment sample"),
         "{words}"
     );
-    // Its CRD stays when it is gone, and still has the kind.
+    // The CRD outlives its bundle, and still claims the kind.
     delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
-    until("the definition that stayed is in the way", PATIENCE, async || {
+    until("the remaining CRD blocks the install", PATIENCE, async || {
         let words = conditions(
             &get(&cluster.client, &path)
                 .await?
@@ -120,14 +121,16 @@ pub(super) async fn a_kind_is_claimed_under_whatever_name(cluster: &TestCluster)
     .await?;
     anyhow::ensure!(
         get(&cluster.client, RIVAL_NAMESPACE).await?.is_none(),
-        "something was written for a claim that is refused"
+        "objects were written for a rejected claim"
     );
     delete(&cluster.client, sample::DEFINITION).await?;
     ready(&cluster.client, "rival", PATIENCE).await?;
     Ok(())
 }
 
-pub(super) async fn bundles_that_may_not_convert_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn bundles_with_invalid_conversions_are_rejected(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     for (bundle, expected) in [
         ("conversion-install-modes", "AllNamespaces"),
@@ -150,9 +153,9 @@ pub(super) async fn bundles_that_may_not_convert_are_refused(cluster: &TestClust
             get(&cluster.client, &format!("/api/v1/namespaces/{namespace}"))
                 .await?
                 .is_none(),
-            "something was written for {bundle}"
+            "objects were written for {bundle}"
         );
-        // What is refused is also deleted without leaving anything.
+        // Deleting a rejected BundleDeployment leaves nothing.
         delete(&cluster.client, &path).await?;
     }
     let crds = steps::list(&cluster.client, CRDS).await?;

@@ -1,4 +1,4 @@
-//! A cold start where nothing of what others serve can be listed: what does not need it goes on.
+//! A cold start in a cluster where no optional kind can be listed: only work that needs these kinds waits.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -20,27 +20,27 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The role of the operator.
+/// The operator's ClusterRole.
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
 
-/// The group of kinds that the operator may not list.
+/// The API group that the operator is not allowed to list.
 const FORBIDDEN: &str = "monitoring.coreos.com";
 
-/// The version in which objects are stored that nobody converts.
+/// The storage version, which no webhook converts.
 const STORED: &str = "v0";
 
-/// A kind of others.
-struct Optional {
+/// A kind that the cluster may lack.
+struct OptionalKind {
     api_version: String,
     kind: &'static str,
     plural: &'static str,
     namespaced: bool,
 }
 
-// === impl Optional ===
+// === impl OptionalKind ===
 
-impl Optional {
-    /// All that the operator watches: targets, and what bundles may bring along.
+impl OptionalKind {
+    /// Returns the optional kinds that the operator watches: targets, and kinds in bundles.
     fn all() -> Vec<Self> {
         let is_of_others = |kind: &&TargetKind| !kind.group.is_empty() && !kind.group.ends_with(".k8s.io");
         let targets = KINDS.iter().filter(is_of_others).map(|kind| Self {
@@ -70,8 +70,9 @@ impl Optional {
         format!("{CRDS}/{}.{}", self.plural, self.group())
     }
 
-    /// Has it served, and unreadable: its only object is stored in another version, and who would convert it is not there.
-    async fn break_it(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+    /// Creates the CRD so that lists fail: its only object is stored in another version, and the conversion
+    /// webhook does not exist.
+    async fn create_unlistable(&self, cluster: &TestCluster) -> anyhow::Result<()> {
         let mut crd = foreign::crd(&self.api_version, self.kind, self.plural, self.namespaced);
         let served = crd["spec"]["versions"][0]["name"].take();
         let served = served.as_str().context("no version")?;
@@ -97,35 +98,35 @@ impl Optional {
         Ok(())
     }
 
-    /// Takes the need for a conversion away.
-    async fn mend(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+    /// Removes the conversion webhook, so that lists succeed.
+    async fn repair(&self, cluster: &TestCluster) -> anyhow::Result<()> {
         let patch = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
         succeed(&cluster.client, "PATCH", &self.definition(), Some(&patch)).await?;
         Ok(())
     }
 
-    /// How the operator names it.
-    fn shown(&self) -> String {
+    /// Returns the line of the readiness check that reports this kind as not synced.
+    fn readiness_line(&self) -> String {
         format!("[-]{}, Kind={}", self.api_version, self.kind)
     }
 }
 
-pub(super) async fn a_cold_start_with_every_optional_kind_broken(
+pub(super) async fn the_operator_starts_without_any_optional_kind(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let kinds = Optional::all();
+    let kinds = OptionalKind::all();
     for kind in &kinds {
-        kind.break_it(cluster).await?;
+        kind.create_unlistable(cluster).await?;
     }
     let rules = get(&cluster.client, ROLE).await?.context("no ClusterRole")?["rules"].clone();
     let fewer = json!({"rules": without_forbidden(&rules)});
     succeed(&cluster.client, "PATCH", ROLE, Some(&fewer)).await?;
     let operator = cluster.operator.start()?;
-    until("the operator leads", PATIENCE, async || {
-        Ok(check(operator.leads().await?, || "somebody else".to_owned()))
+    until("the operator is the leader", PATIENCE, async || {
+        Ok(check(operator.leads().await?, || "not the leader".to_owned()))
     })
     .await?;
-    // Each kind has half a minute to be listed.
+    // The operator waits half a minute for the list of each kind.
     let health = until("the operator is ready", PATIENCE * 2, async || {
         let answer = operator.ask("/readyz?verbose").await?;
         Ok(if answer.contains("readyz check passed") {
@@ -136,43 +137,52 @@ pub(super) async fn a_cold_start_with_every_optional_kind_broken(
     })
     .await?;
     for kind in &kinds {
-        anyhow::ensure!(health.contains(&kind.shown()), "no {} in {health}", kind.shown());
+        anyhow::ensure!(
+            health.contains(&kind.readiness_line()),
+            "no {} in {health}",
+            kind.readiness_line()
+        );
     }
     anyhow::ensure!(health.contains("forbidden"), "no reason in {health}");
 
     install_without_interpreters(cluster).await?;
-    is_repaired(cluster).await?;
-    let certificate = renewed(cluster).await?;
-    let trusted = current(&certificate, "Trusted", "True").context("its trust is not known")?;
+    check_repair(cluster).await?;
+    let certificate = renew_certificate(cluster).await?;
+    let trusted = current(&certificate, "Trusted", "True").context("no condition Trusted")?;
     anyhow::ensure!(
         trusted["reason"] == "TargetsUnlisted",
-        "nothing is said of targets that are not seen: {trusted}"
+        "the condition does not report unlisted targets: {trusted}"
     );
 
     for kind in &kinds {
-        kind.mend(cluster).await?;
+        kind.repair(cluster).await?;
     }
     succeed(&cluster.client, "PATCH", ROLE, Some(&json!({ "rules": rules }))).await?;
-    all_are_listed(&operator).await?;
+    wait_until_all_listed(&operator).await?;
     sample::settled(cluster).await?;
     sample::rotate(cluster, "ca").await
 }
 
-/// Installs the sample. Nobody knows who interprets its objects: that is said, and all is done that does not need it.
+/// Installs the sample. The install completes, but its health is unknown until interpretations can be listed.
 async fn install_without_interpreters(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     cluster.bundle("sample.v1")?;
     let object = bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
     succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    until("it is said whom nobody knows", PATIENCE, async || {
-        let deployment = get(client, &path).await?.context("no BundleDeployment")?;
-        let available = current(&deployment, "Available", "Unknown");
-        let message = available.map(|condition| text(condition, "/message"));
-        let is_said = message
-            .is_some_and(|message| message.ends_with("from listing ResourceInterpreterWebhookConfiguration"));
-        Ok(check(is_said, || deployment["status"].to_string()))
-    })
+    until(
+        "the condition reports that interpretations cannot be listed",
+        PATIENCE,
+        async || {
+            let deployment = get(client, &path).await?.context("no BundleDeployment")?;
+            let available = current(&deployment, "Available", "Unknown");
+            let message = available.map(|condition| text(condition, "/message"));
+            let is_said = message.is_some_and(|message| {
+                message.ends_with("cannot list ResourceInterpreterWebhookConfiguration")
+            });
+            Ok(check(is_said, || deployment["status"].to_string()))
+        },
+    )
     .await?;
     condition(client, &path, "Armed", "True", PATIENCE).await?;
 
@@ -182,8 +192,8 @@ async fn install_without_interpreters(cluster: &TestCluster) -> anyhow::Result<(
     Ok(())
 }
 
-/// Somebody takes the trust bundle from a target: it is given back.
-async fn is_repaired(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Removes the trust bundle from a target and waits until it is restored.
+async fn check_repair(cluster: &TestCluster) -> anyhow::Result<()> {
     let trust = sample::trust_bundle(cluster).await?;
     let hooks = list(&cluster.client, VALIDATING).await?;
     let hooks = hooks.first().context("no configuration")?;
@@ -192,18 +202,18 @@ async fn is_repaired(cluster: &TestCluster) -> anyhow::Result<()> {
     let stranger = foreign::trust_bundle()?;
     let patch = json!([{"op": "replace", "path": pointer, "value": stranger}]);
     succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
-    drift::carries(cluster, &path, pointer, &trust).await
+    drift::wait_for_bundle(cluster, &path, pointer, &trust).await
 }
 
-/// Has another serving certificate issued, which every endpoint comes to serve; that of its CA waits for every target.
-async fn renewed(cluster: &TestCluster) -> anyhow::Result<Value> {
+/// Waits until all endpoints serve a new serving certificate. A new CA would wait for all targets.
+async fn renew_certificate(cluster: &TestCluster) -> anyhow::Result<Value> {
     let issued = async || {
         let secret = get(&cluster.client, sample::SERVING_SECRET).await?;
         anyhow::Ok(secret.unwrap_or_default()["data"]["tls.crt"].take())
     };
     let before = issued().await?;
     sample::request_rotation(cluster, "leaf").await?;
-    until("another certificate is served", PATIENCE, async || {
+    until("all endpoints serve the new certificate", PATIENCE, async || {
         let certificate = get(&cluster.client, sample::SERVING_CERTIFICATE).await?;
         let certificate = certificate.context("no ServingCertificate")?;
         let endpoints = &certificate["status"]["endpoints"];
@@ -217,8 +227,8 @@ async fn renewed(cluster: &TestCluster) -> anyhow::Result<Value> {
     .await
 }
 
-/// What was refused is asked for again later and later.
-async fn all_are_listed(operator: &Running) -> anyhow::Result<()> {
+/// Waits longer than the backoff between failed lists.
+async fn wait_until_all_listed(operator: &Running) -> anyhow::Result<()> {
     until("every kind is listed", PATIENCE * 5, async || {
         let answer = operator.ask("/readyz?verbose").await?;
         Ok(check(!answer.contains("[-]"), || answer.clone()))
@@ -226,8 +236,7 @@ async fn all_are_listed(operator: &Running) -> anyhow::Result<()> {
     .await
 }
 
-/// `rules` without those for the group that must not be listed, and without the one for every group, in the place of which
-/// comes one for the sample's.
+/// Removes the rules for the forbidden group and for all groups, and adds one for the group of the sample.
 fn without_forbidden(rules: &Value) -> Vec<Value> {
     let mut left = rules.as_array().cloned().unwrap_or_default();
     left.retain(|rule| rule["apiGroups"] != json!([FORBIDDEN]) && rule["apiGroups"] != json!(["*"]));

@@ -1,4 +1,4 @@
-//! What a user does with a cluster by commands.
+//! The commands of the program, used on a cluster.
 
 use std::path::Path;
 
@@ -17,7 +17,9 @@ use crate::{
 
 const INSTALL: [&str; 4] = ["--namespace", "sample-system", "--name", "sample"];
 
-pub(super) async fn the_command_installs_upgrades_and_removes(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn the_command_installs_upgrades_and_uninstalls(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     let installed = install(cluster, &sample::bundle("sample.v1")).await?;
     anyhow::ensure!(
@@ -25,26 +27,27 @@ pub(super) async fn the_command_installs_upgrades_and_removes(cluster: &TestClus
             == "sample.v1 is installed in sample-system; armed: 1 conversion, 2 webhook configurations\n",
         "{installed}"
     );
-    let first = parts(cluster).await?;
-    anyhow::ensure!(!first.is_empty(), "the bundle is in no ConfigMap");
+    let first = bundle_config_maps(cluster).await?;
+    anyhow::ensure!(!first.is_empty(), "no ConfigMap contains the bundle");
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
 
-    // The same again changes nothing; another bundle is another set of ConfigMaps, and the first stays to be gone back to.
+    // Repeating the command changes nothing. Another bundle adds ConfigMaps, and the first ones stay for a
+    // rollback.
     let path = sample::BUNDLE_DEPLOYMENT;
     let before = get(&cluster.client, path).await?.context("no BundleDeployment")?;
     install(cluster, &sample::bundle("sample.v1")).await?;
     let after = get(&cluster.client, path).await?.context("no BundleDeployment")?;
     anyhow::ensure!(
         before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
-            && parts(cluster).await? == first,
-        "an install of what is installed has written something"
+            && bundle_config_maps(cluster).await? == first,
+        "repeating an install has written objects"
     );
     install(cluster, &sample::bundle("sample.v2")).await?;
-    let second = parts(cluster).await?;
+    let second = bundle_config_maps(cluster).await?;
     anyhow::ensure!(
         second.len() == 2 * first.len() && first.iter().all(|part| second.contains(part)),
-        "{first:?} became {second:?}"
+        "ConfigMaps before: {first:?}; after: {second:?}"
     );
     load.at_least(100).await?;
 
@@ -67,17 +70,18 @@ pub(super) async fn the_command_installs_upgrades_and_removes(cluster: &TestClus
             && removed.contains("CustomResourceDefinition widgets.sample.windlass.dev"),
         "{removed}"
     );
-    anyhow::ensure!(get(&cluster.client, path).await?.is_none(), "it is still there");
-    let left = parts(cluster).await?;
-    anyhow::ensure!(left.is_empty(), "{left:?} were left");
+    anyhow::ensure!(
+        get(&cluster.client, path).await?.is_none(),
+        "the BundleDeployment still exists"
+    );
+    let left = bundle_config_maps(cluster).await?;
+    anyhow::ensure!(left.is_empty(), "{left:?} remain");
     let said = cluster.command.fail(&["uninstall", "sample"]).await?;
     anyhow::ensure!(said.contains("BundleDeployment sample not found"), "{said}");
     Ok(())
 }
 
-pub(super) async fn the_command_installs_nothing_of_a_broken_bundle(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn the_command_rejects_an_invalid_bundle(cluster: &TestCluster) -> anyhow::Result<()> {
     let broken = sample::bundle("broken").join("webhook-deployment");
     let arguments = [&["install", argument(&broken)?], &INSTALL[..]].concat();
     let said = cluster.command.fail(&arguments).await?;
@@ -87,15 +91,17 @@ pub(super) async fn the_command_installs_nothing_of_a_broken_bundle(
     );
     let written = list(&cluster.client, BUNDLE_DEPLOYMENTS).await?;
     anyhow::ensure!(
-        written.is_empty() && parts(cluster).await?.is_empty(),
-        "something was written of a bundle that is broken"
+        written.is_empty() && bundle_config_maps(cluster).await?.is_empty(),
+        "objects of a broken bundle were written"
     );
     Ok(())
 }
 
-pub(super) async fn the_command_ends_when_the_operator_refuses(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn the_command_fails_when_the_operator_rejects_the_bundle(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    traffic::namespace(cluster, "sample-system").await?;
+    traffic::create_namespace(cluster, "sample-system").await?;
     let accounts = "/api/v1/namespaces/sample-system/serviceaccounts";
     let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
     succeed(&cluster.client, "POST", accounts, Some(&account)).await?;
@@ -109,15 +115,15 @@ pub(super) async fn the_command_ends_when_the_operator_refuses(cluster: &TestClu
         "{said}"
     );
     let crd = get(&cluster.client, sample::DEFINITION).await?;
-    anyhow::ensure!(crd.is_none(), "something was installed before the refusal");
+    anyhow::ensure!(crd.is_none(), "objects were installed before the rejection");
 
-    // What stood in the way goes, and the same command goes on.
+    // The conflicting object is deleted, and the same command succeeds.
     crate::steps::delete(&cluster.client, &format!("{accounts}/sample-operator")).await?;
     cluster.command.succeed(&arguments).await?;
     Ok(())
 }
 
-pub(super) async fn programs_follow_commands_by_their_events(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn commands_print_json_events(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     let bundle = sample::bundle("sample.v1");
     let install = [&["install", argument(&bundle)?, "--output", "json"], &INSTALL[..]].concat();
@@ -162,17 +168,17 @@ pub(super) async fn programs_follow_commands_by_their_events(cluster: &TestClust
     Ok(())
 }
 
-/// What a command says to programs.
+/// Returns the events that a command prints with `-o json`.
 async fn events(cluster: &TestCluster, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
     let said = cluster.command.succeed(arguments).await?;
     let read = said.lines().map(serde_json::from_str);
     read.collect::<Result<_, _>>().with_context(|| said.clone())
 }
 
-/// The last event.
+/// Returns the last event.
 fn result(events: &[Value]) -> anyhow::Result<&Value> {
     let last = events.last().filter(|event| event["event"] == "result");
-    last.with_context(|| format!("the result is not last: {events:?}"))
+    last.with_context(|| format!("the last event is not the result: {events:?}"))
 }
 
 async fn install(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<String> {
@@ -180,7 +186,7 @@ async fn install(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<String>
     cluster.command.succeed(&arguments).await
 }
 
-pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(
+pub(super) async fn a_repeated_command_completes_an_interrupted_one(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -205,34 +211,34 @@ pub(super) async fn an_interrupted_command_is_taken_up_by_the_next(
             .with_context(|| format!("cut at write {number}, {cut:?}"))?;
         if let Some(output) = output {
             anyhow::ensure!(output.succeeded, "{}", output.stderr);
-            tracing::info!(number, "The command was cut at every write");
+            tracing::info!(number, "Cut the command at every write");
             break;
         }
     }
-    let left = parts(cluster).await?;
-    anyhow::ensure!(left.len() == 2, "{left:?} were left");
+    let left = bundle_config_maps(cluster).await?;
+    anyhow::ensure!(left.len() == 2, "{left:?} remain");
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-/// Every ConfigMap that the BundleDeployment refers to must be there.
+/// Checks that each ConfigMap in the source of the BundleDeployment exists.
 async fn check_source(cluster: &TestCluster) -> anyhow::Result<()> {
     let path = sample::BUNDLE_DEPLOYMENT;
     let deployment = get(&cluster.client, path).await?.context("no BundleDeployment")?;
-    let there = parts(cluster).await?;
+    let there = bundle_config_maps(cluster).await?;
     let referred = deployment["spec"]["source"]["configMaps"].as_array();
     for config_map in referred.context("no source")? {
         let name = crate::request::text(config_map, "/name");
         anyhow::ensure!(
             there.iter().any(|part| part == name),
-            "{name} is referred to and not there; there are {there:?}"
+            "ConfigMap {name} of the source does not exist; found: {there:?}"
         );
     }
     Ok(())
 }
 
-/// What `status` and `certs` say about the sample that has been upgraded and rotated once.
+/// Checks the output of `status` and `certs` after one upgrade and one rotation.
 async fn check_views(cluster: &TestCluster) -> anyhow::Result<()> {
     let status = cluster.command.found(&["status", "sample"]).await?;
     anyhow::ensure!(
@@ -267,8 +273,8 @@ async fn check_views(cluster: &TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The names of the ConfigMaps with bundles.
-async fn parts(cluster: &TestCluster) -> anyhow::Result<Vec<String>> {
+/// Returns the names of the ConfigMaps with bundles.
+async fn bundle_config_maps(cluster: &TestCluster) -> anyhow::Result<Vec<String>> {
     let path = format!(
         "/api/v1/namespaces/{}/configmaps?labelSelector=windlass.dev%2Fbundle-source%3Dsample",
         operator::NAMESPACE

@@ -1,8 +1,10 @@
-//! The operator is killed before and after every single write of an operation, and started again.
+//! The operator is killed before and after every write of an operation, and restarted.
 //!
-//! Each life of the operator is cut off at its first write: before it reaches the API server, or after it was carried
-//! out and before the operator hears of it. So each write is met twice, and one operation goes through every position
-//! there is; a run that is to be short lets each life write some times first, and goes through some of them. It must end as one that nobody disturbed: the same objects, none twice, none left over.
+//! Each run of the operator is cut off at its first write: before the write reaches the API server, or after
+//! it succeeded but before the operator receives the response. So each write is met twice, and one operation
+//! goes through all positions. With [`WRITES`], each run makes some writes first, which covers fewer
+//! positions in less time. The end must equal that of an undisturbed operation: the same objects, no
+//! duplicates, none left over.
 
 use std::time::{Duration, Instant};
 
@@ -14,30 +16,31 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Set to how many writes the operator makes in each of its lives: above 1, each run goes through other positions.
+/// The variable with the number of writes in each run of the operator: above 1, each test covers other
+/// positions.
 const WRITES: &str = "WINDLASS_E2E_WRITES";
 
-/// More lives than any operation has positions.
+/// A limit above the number of positions of every operation.
 const MOST_LIVES: usize = 400;
 
-/// How often a life is asked whether everything is done.
+/// The interval of the checks for completion during a run.
 const LOOK: Duration = Duration::from_millis(400);
 
-/// How long a life may last that neither writes nor finds everything done: a namespace controller that could not empty a
-/// namespace tries again after up to a minute.
+/// The time limit of a run without writes. A namespace controller that could not empty a namespace waits up
+/// to a minute before it tries again.
 const LONGEST_LIFE: Duration = Duration::from_secs(120);
 
-/// Carries `operation` out undisturbed, and then killed at every position: it must end the same.
+/// Runs `operation` undisturbed, then killed at every position, and compares the results.
 pub(super) async fn resumes(cluster: &TestCluster, operation: AdminOperation) -> anyhow::Result<()> {
     let empty = cluster.inventory().await?;
-    let (end, writes) = undisturbed(cluster, operation).await?;
+    let (end, writes) = run_undisturbed(cluster, operation).await?;
     if !operation.is_repeatable() {
         empty.restore(&cluster.client).await?;
         let running = cluster.operator.start()?;
         operation.prepare(cluster).await?;
         running.kill().await?;
     }
-    let users = operation.users(cluster).await?;
+    let users = operation.start_clients(cluster).await?;
     let started = Instant::now();
     let positions = killed_at_every_write(cluster, operation, &end).await?;
     users.finish().await?;
@@ -47,25 +50,28 @@ pub(super) async fn resumes(cluster: &TestCluster, operation: AdminOperation) ->
         undisturbed_writes = writes,
         objects = end.len(),
         seconds = started.elapsed().as_secs_f32(),
-        "Killed before and after every write; it ended as if undisturbed"
+        "Killed before and after every write; the result equals an undisturbed run"
     );
     Ok(())
 }
 
-/// How the operation ends when nobody disturbs it, and in how many writes.
-async fn undisturbed(cluster: &TestCluster, operation: AdminOperation) -> anyhow::Result<(Snapshot, u64)> {
+/// Returns the result of the undisturbed operation and the number of its writes.
+async fn run_undisturbed(
+    cluster: &TestCluster,
+    operation: AdminOperation,
+) -> anyhow::Result<(Snapshot, u64)> {
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let running = operator.start()?;
     operation.prepare(cluster).await?;
-    operation::settled(cluster).await?;
+    operation::wait_until_unchanged(cluster).await?;
     let writes = proxy.writes();
-    let before = operation.ask(cluster).await?;
-    until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
+    let before = operation.start(cluster).await?;
+    until(&format!("{operation:?} is complete"), LONGEST_LIFE, async || {
         let done = operation.is_done(cluster, &before).await?;
         Ok(check(done, || "not done".to_owned()))
     })
     .await?;
-    let end = operation::settled(cluster).await?;
+    let end = operation::wait_until_unchanged(cluster).await?;
     operation.check(cluster, &before).await?;
     let writes = proxy.writes() - writes;
     operation.undo(cluster).await?;
@@ -73,8 +79,8 @@ async fn undisturbed(cluster: &TestCluster, operation: AdminOperation) -> anyhow
     Ok((end, writes))
 }
 
-/// Starts the operator again and again, cutting each life off at its first write, alternately before and after it is
-/// carried out, until the cluster is as `end` says and nothing more is written. The positions.
+/// Restarts the operator repeatedly, cutting off each run alternately before and after its first write, until
+/// the cluster equals `end` and the operator writes nothing. Returns the positions.
 async fn killed_at_every_write(
     cluster: &TestCluster,
     operation: AdminOperation,
@@ -82,21 +88,21 @@ async fn killed_at_every_write(
 ) -> anyhow::Result<Vec<String>> {
     let each = steps::number_in(WRITES, 1)?.max(1);
     let first = 1 + u64::from(std::process::id()) % each;
-    let before = operation.ask(cluster).await?;
+    let before = operation.start(cluster).await?;
     let mut positions = Vec::new();
     for life in 0..MOST_LIVES {
         let cut = if life % 2 == 0 { Cut::Before } else { Cut::After };
-        // Each life has a proxy of its own: what a dead one still had under way reaches nobody.
+        // Each run has its own proxy, so that late requests of a killed run reach no server.
         let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
         proxy.cut_at(if life == 0 { first } else { each }, cut);
         let running = operator.start()?;
         let ended = tokio::select! {
             () = proxy.closed() => None,
-            ended = ends(cluster, operation, &before, end) => Some(ended),
+            ended = wait_for_end(cluster, operation, &before, end) => Some(ended),
         };
         if let Some(ended) = ended {
             ended?;
-            // What is still written then is one more position.
+            // A write after completion is one more position.
             if tokio::time::timeout(operation::QUIET, proxy.closed())
                 .await
                 .is_err()
@@ -110,22 +116,22 @@ async fn killed_at_every_write(
         positions.push(format!("{cut:?} {}", proxy.log().join(", ")));
     }
     let last = &positions[positions.len().saturating_sub(6)..];
-    anyhow::bail!("not done after {MOST_LIVES} lives; the last were cut: {last:?}")
+    anyhow::bail!("not complete after {MOST_LIVES} runs; the last cuts: {last:?}")
 }
 
-/// Waits until the operation is done and the cluster as `end` says. Most lives end before it has looked once, and every
-/// look would slow them down.
-async fn ends(
+/// Waits until the operation is complete and the cluster equals `end`. Most runs end before the first check,
+/// and frequent checks would slow them down.
+async fn wait_for_end(
     cluster: &TestCluster,
     operation: AdminOperation,
     before: &operation::Before,
     end: &Snapshot,
 ) -> anyhow::Result<()> {
-    until(&format!("{operation:?} is done"), LONGEST_LIFE, async || {
+    until(&format!("{operation:?} is complete"), LONGEST_LIFE, async || {
         tokio::time::sleep(LOOK).await;
         let done = operation.is_done(cluster, before).await?;
         Ok(check(done, || "not done".to_owned()))
     })
     .await?;
-    operation::ends_as(cluster, end).await
+    operation::wait_for_state(cluster, end).await
 }

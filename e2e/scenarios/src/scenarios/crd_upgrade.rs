@@ -18,54 +18,59 @@ fn unsafe_bundle(cluster: &TestCluster) -> anyhow::Result<()> {
     cluster.edit(&bundle, "              phase:", "              stage:")
 }
 
-/// Changes the spec, and waits until the upgrade is refused; the message.
-async fn refused(cluster: &TestCluster, spec: &Value) -> anyhow::Result<String> {
+/// Changes the spec, waits until the upgrade is rejected, and returns the message.
+async fn wait_until_rejected(cluster: &TestCluster, spec: &Value) -> anyhow::Result<String> {
     let path = sample::BUNDLE_DEPLOYMENT;
     succeed(&cluster.client, "PATCH", path, Some(&json!({"spec": spec}))).await?;
     let object = steps::condition(&cluster.client, path, "Accepted", "False", PATIENCE).await?;
-    let accepted = steps::current(&object, "Accepted", "False").context("not said whether it is accepted")?;
+    let accepted = steps::current(&object, "Accepted", "False").context("no condition Accepted")?;
     anyhow::ensure!(accepted["reason"] == "UnsafeCrdUpgrade", "{accepted}");
     Ok(text(accepted, "/message").to_owned())
 }
 
-async fn written(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
+async fn written_fields(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
     let mut versions = Vec::new();
     for path in [sample::DEFINITION, sample::DEPLOYMENT] {
-        let object = get(&cluster.client, path).await?.context("an object is gone")?;
+        let object = get(&cluster.client, path)
+            .await?
+            .context("an object was deleted")?;
         versions.push(object["spec"].clone());
         versions.push(object["metadata"]["annotations"].clone());
     }
     Ok(versions)
 }
 
-pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allowed(
+pub(super) async fn an_unsafe_crd_change_is_rejected_until_it_is_allowed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    let before = written(cluster).await?;
+    let before = written_fields(cluster).await?;
 
     unsafe_bundle(cluster)?;
-    let message = refused(cluster, &json!({"source": {"directory": {"path": "unsafe"}}})).await?;
+    let message = wait_until_rejected(cluster, &json!({"source": {"directory": {"path": "unsafe"}}})).await?;
     for version in ["v1", "v1beta1"] {
         for finding in [
             "^.spec.color enum: allowed enum values removed : [\"red\"]".to_owned(),
             format!("^.status.phase existingFieldRemoval: removed field : {version}.^.status.phase"),
         ] {
             let line = format!("{WIDGETS} {version} {finding}");
-            anyhow::ensure!(message.contains(&line), "{line} is not in: {message}");
+            anyhow::ensure!(
+                message.contains(&line),
+                "the message does not contain {line}: {message}"
+            );
         }
     }
-    anyhow::ensure!(written(cluster).await? == before, "something was written");
+    anyhow::ensure!(written_fields(cluster).await? == before, "objects were written");
 
-    // An exception for the one does not allow the other.
+    // An exception for one change does not allow the other.
     let field = json!({"crd": WIDGETS, "field": "^.status", "enforcement": "None"});
-    let message = refused(cluster, &json!({"crdUpgradeExceptions": [field]})).await?;
+    let message = wait_until_rejected(cluster, &json!({"crdUpgradeExceptions": [field]})).await?;
     anyhow::ensure!(
         message.contains("enum") && !message.contains("existingFieldRemoval"),
         "{message}"
     );
-    anyhow::ensure!(written(cluster).await? == before, "something was written");
+    anyhow::ensure!(written_fields(cluster).await? == before, "objects were written");
 
     let rule = json!({"rule": "enum", "enforcement": "Warn"});
     let patch = json!({"spec": {"crdUpgradeExceptions": [field, rule]}});
@@ -78,10 +83,10 @@ pub(super) async fn an_unsafe_change_of_a_definition_is_refused_until_it_is_allo
         properties["spec"]["properties"]["color"]["enum"] == json!(["blue", "green"]),
         "the change was not made: {properties}"
     );
-    warned(cluster).await
+    wait_for_warning(cluster).await
 }
 
-/// The collection of widgets at v1 that scenarios write to.
+/// The collection of v1 widgets that scenarios write to.
 fn widgets() -> String {
     sample::widgets(traffic::NAMESPACE, "v1")
 }
@@ -94,13 +99,13 @@ async fn create(cluster: &TestCluster, name: &str, spec: &Value) -> anyhow::Resu
     Ok(())
 }
 
-async fn change(cluster: &TestCluster, name: &str, spec: &Value) -> anyhow::Result<()> {
+async fn patch_widget(cluster: &TestCluster, name: &str, spec: &Value) -> anyhow::Result<()> {
     let path = format!("{}/{name}", widgets());
     succeed(&cluster.client, "PATCH", &path, Some(&json!({"spec": spec}))).await?;
     Ok(())
 }
 
-/// What the schema of widgets at v1 says of `^.spec`.
+/// Returns the schema of `^.spec` in v1.
 async fn spec_of_v1(cluster: &TestCluster) -> anyhow::Result<Value> {
     let crd = get(&cluster.client, &format!("{CRDS}/{WIDGETS}"))
         .await?
@@ -113,8 +118,8 @@ async fn spec_of_v1(cluster: &TestCluster) -> anyhow::Result<Value> {
     Ok(v1["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"].clone())
 }
 
-/// A bundle that knows no sizes above 99, and the spec that asks for it.
-fn tighter(cluster: &TestCluster) -> anyhow::Result<Value> {
+/// Writes a bundle that allows sizes up to 99, and returns a spec that installs it.
+fn tighter_bundle(cluster: &TestCluster) -> anyhow::Result<Value> {
     let tighter = cluster.add_bundle(&sample::bundle("sample.v1"), "tighter")?;
     cluster.edit(
         &tighter,
@@ -125,7 +130,7 @@ fn tighter(cluster: &TestCluster) -> anyhow::Result<Value> {
     Ok(json!({"source": {"directory": {"path": "tighter"}}, "crdUpgradeExceptions": [rule]}))
 }
 
-pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is_mended(
+pub(super) async fn an_object_that_violates_a_new_schema_blocks_the_upgrade(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -136,32 +141,33 @@ pub(super) async fn an_object_that_a_new_schema_would_break_is_named_until_it_is
         &cluster.bundle("sample.v1")?,
     )
     .await?;
-    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    traffic::create_namespace(cluster, traffic::NAMESPACE).await?;
     create(cluster, "small", &json!({"size": 1})).await?;
     create(cluster, "tall", &json!({"size": 100})).await?;
-    let before = written(cluster).await?;
+    let before = written_fields(cluster).await?;
 
-    let message = refused(cluster, &tighter(cluster)?).await?;
+    let message = wait_until_rejected(cluster, &tighter_bundle(cluster)?).await?;
     let line = format!(
         "{WIDGETS} v1 ^.spec.size storedObjects: 1 of 2 objects would become invalid: traffic/tall (spec.size: "
     );
-    anyhow::ensure!(message.contains(&line), "{line} is not in: {message}");
+    anyhow::ensure!(
+        message.contains(&line),
+        "the message does not contain {line}: {message}"
+    );
     anyhow::ensure!(
         !message.contains("traffic/small") && !message.contains(" maximum: "),
         "{message}"
     );
-    anyhow::ensure!(written(cluster).await? == before, "something was written");
+    anyhow::ensure!(written_fields(cluster).await? == before, "objects were written");
 
-    change(cluster, "tall", &json!({"size": 99})).await?;
+    patch_widget(cluster, "tall", &json!({"size": 99})).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     let spec = spec_of_v1(cluster).await?;
     anyhow::ensure!(spec["size"]["maximum"] == 99, "the change was not made: {spec}");
     Ok(())
 }
 
-pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn unreadable_objects_block_the_upgrade(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     install(
         &cluster.client,
@@ -170,9 +176,9 @@ pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(
         &cluster.bundle("sample.v1")?,
     )
     .await?;
-    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    traffic::create_namespace(cluster, traffic::NAMESPACE).await?;
     create(cluster, "tall", &json!({"size": 100})).await?;
-    let before = written(cluster).await?;
+    let before = written_fields(cluster).await?;
 
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
     let rules = get(&cluster.client, role).await?.context("no ClusterRole")?["rules"].clone();
@@ -181,21 +187,21 @@ pub(super) async fn objects_that_cannot_be_read_are_not_taken_for_good(
         .iter()
         .filter(|rule| rule["resources"] != json!(["*"]))
         .collect();
-    anyhow::ensure!(less.len() < all.len(), "no rule is about everything");
+    anyhow::ensure!(less.len() < all.len(), "no rule covers all resources");
     succeed(&cluster.client, "PATCH", role, Some(&json!({"rules": less}))).await?;
     let path = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    let spec = json!({"spec": tighter(cluster)?});
+    let spec = json!({"spec": tighter_bundle(cluster)?});
     succeed(&cluster.client, "PATCH", &path, Some(&spec)).await?;
-    upgrade::stopped(cluster, "StoredObjectsUnread", "cannot list resource").await?;
-    anyhow::ensure!(written(cluster).await? == before, "something was written");
+    upgrade::wait_until_stopped(cluster, "StoredObjectsUnread", "cannot list resource").await?;
+    anyhow::ensure!(written_fields(cluster).await? == before, "objects were written");
 
     succeed(&cluster.client, "PATCH", role, Some(&json!({"rules": rules}))).await?;
-    upgrade::stopped(cluster, "UnsafeCrdUpgrade", "traffic/tall").await?;
-    anyhow::ensure!(written(cluster).await? == before, "something was written");
+    upgrade::wait_until_stopped(cluster, "UnsafeCrdUpgrade", "traffic/tall").await?;
+    anyhow::ensure!(written_fields(cluster).await? == before, "objects were written");
     Ok(())
 }
 
-pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses_it(
+pub(super) async fn a_failed_upgrade_removes_new_fields_unless_objects_use_them(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -221,12 +227,12 @@ pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses
     let broken = json!({"spec": {
         "source": {"directory": {"path": "broken"}}, "config": {"windlass": {"canary": false}}}});
     succeed(&cluster.client, "PATCH", &path, Some(&broken)).await?;
-    upgrade::stopped(cluster, "RollingOut", "is crashing").await?;
+    upgrade::wait_until_stopped(cluster, "RollingOut", "is crashing").await?;
     load.at_least(50).await?;
     create(cluster, "noted", &json!({"size": 1, "note": "kept"})).await?;
 
     let back = json!({"source": {"directory": {"path": "sample.v1"}}});
-    let message = refused(cluster, &back).await?;
+    let message = wait_until_rejected(cluster, &back).await?;
     anyhow::ensure!(
         message.contains("v1 ^.spec.note storedObjects: 1 of ")
             && message.contains(" objects would lose the value of this field: traffic/noted (spec.note)")
@@ -236,30 +242,30 @@ pub(super) async fn what_a_failed_upgrade_added_goes_again_unless_an_object_uses
     let noted = get(&cluster.client, &format!("{}/noted", widgets())).await?;
     anyhow::ensure!(
         noted.is_some_and(|widget| widget["spec"]["note"] == "kept"),
-        "the note is lost"
+        "the value of the note is lost"
     );
     load.at_least(50).await?;
 
-    change(cluster, "noted", &json!({"note": null})).await?;
+    patch_widget(cluster, "noted", &json!({"note": null})).await?;
     let settled = ready(&cluster.client, "sample", PATIENCE).await?;
     anyhow::ensure!(
         settled["status"]["next"].is_null(),
-        "still installing {}",
+        "the install continues: {}",
         settled["status"]["next"]
     );
     anyhow::ensure!(
         spec_of_v1(cluster).await? == before,
-        "the schema is not what it was before"
+        "the schema was not restored"
     );
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-/// The change that was only warned of is told in an event.
-async fn warned(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Waits until an event reports the change that causes only a warning.
+async fn wait_for_warning(cluster: &TestCluster) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events";
-    steps::until("the change is told in an event", PATIENCE, async || {
+    steps::until("an event reports the change", PATIENCE, async || {
         let events = steps::list(&cluster.client, path).await?;
         let warnings = events
             .iter()

@@ -1,4 +1,4 @@
-//! ExtensionConfigs, whose servers are asked what they answer.
+//! ExtensionConfigs, whose servers receive discovery requests.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// For how long it is looked that somebody is left alone.
+/// How long a server must receive no request.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// How many dead servers there are.
+/// The number of dead servers.
 const DEAD: usize = 60;
 
-/// How soon a server is discovered beside them.
+/// The time limit of a discovery while dead servers are discovered too.
 const SOON: Duration = Duration::from_secs(5);
 
-/// How it is said that the hooks of some handlers are not known.
-const LEFT_OUT: &str = "Omitted because their hooks are unknown: first (";
+/// The start of the message about handlers with unknown hooks.
+const UNKNOWN_HOOKS: &str = "Omitted because their hooks are unknown: first (";
 
-/// What the Discovered condition is to say of the answers of a script: a part of its message, if it is not true; and how many handlers
-/// there are to be.
+/// For each scripted response: a part of the message of the condition Discovered unless that is true, and the
+/// number of handlers.
 const SCRIPTS: [(&str, Option<&str>, usize); 9] = [
     ("good", None, 3),
     ("many", None, 300),
@@ -50,7 +50,7 @@ const SCRIPTS: [(&str, Option<&str>, usize); 9] = [
     ("huge", Some("length limit exceeded"), 0),
 ];
 
-pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn extension_servers_are_discovered(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     define(cluster).await?;
     let server = ScriptedHooks::start().await?;
@@ -69,17 +69,19 @@ pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) ->
         ("bare", Some("caBundle is empty"), 0),
     ];
     for (name, problem, handlers) in SCRIPTS.into_iter().chain(refused) {
-        discovered(cluster, name, problem, handlers).await?;
+        wait_for_discovery(cluster, name, problem, handlers).await?;
     }
     let newer = get(&cluster.client, &path("unknown-hook"))
         .await?
-        .context("gone")?;
+        .context("it does not exist")?;
     anyhow::ensure!(
-        text(&condition(&newer, "Discovered"), "/message").starts_with(LEFT_OUT),
+        text(&condition(&newer, "Discovered"), "/message").starts_with(UNKNOWN_HOOKS),
         "{}",
         newer["status"]
     );
-    let good = get(&cluster.client, &path("good")).await?.context("gone")?;
+    let good = get(&cluster.client, &path("good"))
+        .await?
+        .context("it does not exist")?;
     anyhow::ensure!(
         good["status"]["handlers"][0]
             == json!({
@@ -96,21 +98,21 @@ pub(super) async fn servers_are_asked_what_they_answer(cluster: &TestCluster) ->
         good["status"]
     );
 
-    // Its words differ each time.
+    // The response differs each time.
     let before = server.asked("failure");
     tokio::time::sleep(QUIET).await;
     let times = server.asked("failure") - before;
-    anyhow::ensure!(times < 4, "asked {times} times");
+    anyhow::ensure!(times < 4, "received {times} requests");
 
-    // What was good last stays.
+    // The handlers of the last successful discovery stay.
     let url = |script: &str| json!({"spec": {"clientConfig": server.client_config(script)}});
     succeed(&cluster.client, "PATCH", &path("good"), Some(&url("error"))).await?;
-    discovered(cluster, "good", Some("HTTP 500: broken"), 3).await?;
+    wait_for_discovery(cluster, "good", Some("HTTP 500: broken"), 3).await?;
     succeed(&cluster.client, "PATCH", &path("good"), Some(&url("less"))).await?;
-    discovered(cluster, "good", None, 2).await
+    wait_for_discovery(cluster, "good", None, 2).await
 }
 
-pub(super) async fn dead_servers_are_in_nobodys_way(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn dead_servers_do_not_delay_other_discoveries(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     define(cluster).await?;
     let server = ScriptedHooks::start().await?;
@@ -119,9 +121,9 @@ pub(super) async fn dead_servers_are_in_nobodys_way(cluster: &TestCluster) -> an
     }
     for (name, script, handlers) in [("first", "good", 3), ("second", "less", 2)] {
         create(cluster, name, server.client_config(script)).await?;
-        discovered_within(SOON, cluster, name, None, handlers).await?;
-        // By then they have failed.
-        discovered(
+        wait_for_discovery_within(SOON, cluster, name, None, handlers).await?;
+        // By then, their first discovery has failed.
+        wait_for_discovery(
             cluster,
             &format!("dead-{}", DEAD - 1),
             Some("did not answer within 10s"),
@@ -132,7 +134,7 @@ pub(super) async fn dead_servers_are_in_nobodys_way(cluster: &TestCluster) -> an
     Ok(())
 }
 
-pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(
+pub(super) async fn extension_configs_that_are_paused_or_managed_elsewhere_are_skipped(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -140,17 +142,20 @@ pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(
     define(cluster).await?;
     let server = ScriptedHooks::start().await?;
     create(cluster, "paused", server.client_config("good")).await?;
-    discovered(cluster, "paused", None, 3).await?;
+    wait_for_discovery(cluster, "paused", None, 3).await?;
     let paused = json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}, "spec": {"clientConfig": server.client_config("less")}});
     succeed(client, "PATCH", &path("paused"), Some(&paused)).await?;
     until("it is paused", PATIENCE, async || {
-        let config = get(client, &path("paused")).await?.context("gone")?;
+        let config = get(client, &path("paused")).await?.context("it does not exist")?;
         Ok(check(condition(&config, "Paused")["status"] == "True", || {
             config["status"].to_string()
         }))
     })
     .await?;
-    anyhow::ensure!(server.asked("less") == 0, "asked while it is paused");
+    anyhow::ensure!(
+        server.asked("less") == 0,
+        "the server was called while its ExtensionConfig is paused"
+    );
 
     let namespace = json!({"metadata": {"name": "capi-system"}});
     succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
@@ -163,19 +168,19 @@ pub(super) async fn who_is_paused_or_managed_elsewhere_is_not_asked(
     });
     let leases = "/apis/coordination.k8s.io/v1/namespaces/capi-system/leases";
     succeed(client, "POST", leases, Some(&lease)).await?;
-    // The operator's watch may be late.
+    // The operator's watch may lag.
     tokio::time::sleep(Duration::from_secs(1)).await;
     create(cluster, "theirs", server.client_config("many")).await?;
     tokio::time::sleep(QUIET).await;
     anyhow::ensure!(
         server.asked("many") == 0,
-        "asked although Cluster API's own manager runs"
+        "the server was called although Cluster API's own manager runs"
     );
-    let theirs = get(client, &path("theirs")).await?.context("gone")?;
+    let theirs = get(client, &path("theirs")).await?.context("it does not exist")?;
     anyhow::ensure!(theirs.get("status").is_none(), "{theirs}");
     let ours = json!({"metadata": {"annotations": {names::DISCOVER: "true"}}});
     succeed(client, "PATCH", &path("theirs"), Some(&ours)).await?;
-    discovered(cluster, "theirs", None, 300).await
+    wait_for_discovery(cluster, "theirs", None, 300).await
 }
 
 pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
@@ -194,7 +199,9 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
     let older = EXTENSION_CONFIGS.replace("v1beta2", "v1alpha1");
     succeed(client, "POST", &older, Some(&config)).await?;
     until("it is discovered", PATIENCE, async || {
-        let config = get(client, &format!("{older}/older")).await?.context("gone")?;
+        let config = get(client, &format!("{older}/older"))
+            .await?
+            .context("it does not exist")?;
         let discovered = &config["status"]["v1beta2"]["conditions"][0];
         let is_said = discovered["type"] == "Discovered" && discovered["status"] == "True";
         Ok(check(
@@ -204,7 +211,9 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
     })
     .await?;
 
-    let config = get(client, &format!("{older}/older")).await?.context("gone")?;
+    let config = get(client, &format!("{older}/older"))
+        .await?
+        .context("it does not exist")?;
     cluster_api::registers(cluster, &config, 3).await?;
 
     let mut versions = crd["spec"]["versions"].clone();
@@ -226,10 +235,10 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
         }))
     })
     .await?;
-    discovered(cluster, "older", None, 3).await?;
+    wait_for_discovery(cluster, "older", None, 3).await?;
     let url = json!({"spec": {"clientConfig": server.client_config("less")}});
     succeed(client, "PATCH", &path("older"), Some(&url)).await?;
-    discovered(cluster, "older", None, 2).await
+    wait_for_discovery(cluster, "older", None, 2).await
 }
 
 pub(super) async fn a_server_behind_a_service_is_discovered_while_its_ca_rotates(
@@ -245,12 +254,12 @@ pub(super) async fn a_server_behind_a_service_is_discovered_while_its_ca_rotates
         Some(&extension_config()),
     )
     .await?;
-    discovered(cluster, "hooks", None, 1).await?;
+    wait_for_discovery(cluster, "hooks", None, 1).await?;
     sample::rotate(cluster, "ca:discovery").await?;
-    discovered(cluster, "hooks", None, 1).await
+    wait_for_discovery(cluster, "hooks", None, 1).await
 }
 
-/// Serves ExtensionConfigs, with a status of their own.
+/// Creates the CRD of ExtensionConfigs, with a status subresource.
 pub(super) async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
     foreign::define(&cluster.client, &definition()).await
 }
@@ -270,38 +279,47 @@ async fn create(cluster: &TestCluster, name: &str, client_config: Value) -> anyh
     Ok(())
 }
 
-/// Waits until an ExtensionConfig says what is discovered, within the usual time.
-pub(super) async fn discovered(
+/// Waits until an ExtensionConfig reports these handlers or this problem, within [`PATIENCE`].
+pub(super) async fn wait_for_discovery(
     cluster: &TestCluster,
     name: &str,
     problem: Option<&str>,
     handlers: usize,
 ) -> anyhow::Result<()> {
-    discovered_within(PATIENCE, cluster, name, problem, handlers).await
+    wait_for_discovery_within(PATIENCE, cluster, name, problem, handlers).await
 }
 
-/// Waits until readers find what they require of an ExtensionConfig as it is now, or why it is not there.
-async fn discovered_within(
+/// Waits until the current status of an ExtensionConfig has this number of handlers, and reports `problem` or
+/// success.
+async fn wait_for_discovery_within(
     patience: Duration,
     cluster: &TestCluster,
     name: &str,
     problem: Option<&str>,
     handlers: usize,
 ) -> anyhow::Result<()> {
-    until(&format!("{name} says what is discovered"), patience, async || {
-        let config = get(&cluster.client, &path(name)).await?.context("gone")?;
-        let said = condition(&config, "Discovered");
-        let count = config["status"]["handlers"].as_array().map_or(0, Vec::len);
-        let message = said["message"].as_str().unwrap_or_default();
-        let is_said = match problem {
-            None => said["status"] == "True" && (message.is_empty() || message.starts_with(LEFT_OUT)),
-            Some(problem) => said["status"] == "False" && message.contains(problem),
-        };
-        let is_current = said["observedGeneration"] == config["metadata"]["generation"];
-        Ok(check(is_said && is_current && count == handlers, || {
-            format!("{said} {count}")
-        }))
-    })
+    until(
+        &format!("{name} reports the result of its discovery"),
+        patience,
+        async || {
+            let config = get(&cluster.client, &path(name))
+                .await?
+                .context("it does not exist")?;
+            let said = condition(&config, "Discovered");
+            let count = config["status"]["handlers"].as_array().map_or(0, Vec::len);
+            let message = said["message"].as_str().unwrap_or_default();
+            let is_said = match problem {
+                None => {
+                    said["status"] == "True" && (message.is_empty() || message.starts_with(UNKNOWN_HOOKS))
+                }
+                Some(problem) => said["status"] == "False" && message.contains(problem),
+            };
+            let is_current = said["observedGeneration"] == config["metadata"]["generation"];
+            Ok(check(is_said && is_current && count == handlers, || {
+                format!("{said} {count}")
+            }))
+        },
+    )
     .await
 }
 

@@ -1,8 +1,9 @@
-//! The cluster itself is disrupted while an install, a rotation and an upgrade go on: its API server restarts, its
+//! Disruptions of the cluster during an install, a rotation and an upgrade: its API server restarts, its
 //! storage hangs, requests fail at random.
 //!
-//! Nothing may be lost, and it must end as if nothing had been disrupted. Requests that only the API server itself turned
-//! away are sent again and counted apart (see [`crate::request::RequestAnswer::is_outage`]); all others must succeed.
+//! Nothing may be lost, and the result must equal that of an undisturbed run. Requests that only the API
+//! server itself rejected are sent again and counted separately (see
+//! [`crate::request::RequestAnswer::is_outage`]); all others must succeed.
 
 use std::time::Duration;
 
@@ -21,52 +22,52 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// What is done, one after the other.
+/// The operations, in this order.
 const OPERATIONS: [AdminOperation; 3] = [
     AdminOperation::Install,
     AdminOperation::CaRotation,
     AdminOperation::Upgrade,
 ];
 
-/// How long storage hangs.
+/// How long the storage hangs.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How often watches are cut while requests fail at random.
+/// The interval in which watches are cut while requests fail at random.
 const CUT: Duration = Duration::from_secs(1);
 
-/// The errors, and how often a request of the operator meets each: half of the time before it is carried out, half of
-/// the time after.
+/// The status codes, and the probability that a request of the operator gets one of them. Half of the errors
+/// replace the request, the other half follow its execution.
 const CODES: [u16; 4] = [409, 410, 429, 500];
 const PROBABILITY: f64 = 0.01;
 
-/// How long an operation may take with all disruptions.
+/// The time limit of an operation during a disruption.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Does everything undisturbed, and then disrupted: it must end the same.
+/// Runs all operations undisturbed, then disrupted, and compares the results.
 pub(super) async fn survives(cluster: &TestCluster, disruption: Disruption) -> anyhow::Result<()> {
     let empty = cluster.inventory().await?;
-    let end = undisturbed(cluster).await?;
+    let end = run_undisturbed(cluster).await?;
     empty.restore(&cluster.client).await?;
     let kept = Box::pin(cluster.operator.keep_running());
-    match select(Box::pin(disrupted(cluster, disruption, &end)), kept).await {
+    match select(Box::pin(run_disrupted(cluster, disruption, &end)), kept).await {
         Either::Left((outcome, _)) => outcome,
         Either::Right((ended, _)) => ended.map(drop),
     }
 }
 
-/// Does everything disrupted: it must end as `end`.
-async fn disrupted(cluster: &TestCluster, disruption: Disruption, end: &Snapshot) -> anyhow::Result<()> {
+/// Runs all operations disrupted; the result must equal `end`.
+async fn run_disrupted(cluster: &TestCluster, disruption: Disruption, end: &Snapshot) -> anyhow::Result<()> {
     let mut load = None;
     for operation in OPERATIONS {
-        let before = operation.ask(cluster).await?;
-        inflict(cluster, disruption, operation, &before).await?;
-        done(cluster, operation, &before).await?;
+        let before = operation.start(cluster).await?;
+        disrupt(cluster, disruption, operation, &before).await?;
+        wait_until_done(cluster, operation, &before).await?;
         operation.check(cluster, &before).await?;
         if load.is_none() {
             load = Some(traffic::start_outlasting(cluster, &["v1", "v1beta1"]).await?);
         }
     }
-    operation::ends_as(cluster, end).await?;
+    operation::wait_for_state(cluster, end).await?;
     if let Some(load) = load {
         load.at_least(50).await?;
         let report = traffic::finish(load).await?;
@@ -76,41 +77,45 @@ async fn disrupted(cluster: &TestCluster, disruption: Disruption, end: &Snapshot
             failed = report.failed,
             turned_away_by_the_api_server_itself = report.outages,
             for_at_most = ?report.longest_outage,
-            "It ended as if nothing had been disrupted"
+            "The result equals an undisturbed run"
         );
     }
     Ok(())
 }
 
-/// How everything ends undisturbed; nothing stays installed.
-async fn undisturbed(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
+/// Returns the result of an undisturbed run, and removes the install.
+async fn run_undisturbed(cluster: &TestCluster) -> anyhow::Result<Snapshot> {
     let running = cluster.operator.start()?;
     for operation in OPERATIONS {
-        let before = operation.ask(cluster).await?;
-        done(cluster, operation, &before).await?;
+        let before = operation.start(cluster).await?;
+        wait_until_done(cluster, operation, &before).await?;
     }
-    let end = operation::settled(cluster).await?;
+    let end = operation::wait_until_unchanged(cluster).await?;
     AdminOperation::Upgrade.undo(cluster).await?;
     running.kill().await?;
     Ok(end)
 }
 
-async fn done(cluster: &TestCluster, operation: AdminOperation, before: &Before) -> anyhow::Result<()> {
-    until(&format!("{operation:?} is done"), PATIENCE, async || {
+async fn wait_until_done(
+    cluster: &TestCluster,
+    operation: AdminOperation,
+    before: &Before,
+) -> anyhow::Result<()> {
+    until(&format!("{operation:?} is complete"), PATIENCE, async || {
         let done = operation.is_done(cluster, before).await?;
         Ok(check(done, || "not done".to_owned()))
     })
     .await
 }
 
-/// Inflicts the disruption once the operation is under way.
-async fn inflict(
+/// Starts the disruption when the operation has begun.
+async fn disrupt(
     cluster: &TestCluster,
     disruption: Disruption,
     operation: AdminOperation,
     before: &Before,
 ) -> anyhow::Result<()> {
-    until(&format!("{operation:?} is under way"), PATIENCE, async || {
+    until(&format!("{operation:?} has begun"), PATIENCE, async || {
         let begun = operation::has_begun(cluster, before).await?;
         Ok(check(begun, || "not begun".to_owned()))
     })
@@ -136,7 +141,7 @@ async fn inflict(
                     tokio::time::sleep(CUT).await;
                 }
             });
-            let outcome = match select(Box::pin(done(cluster, operation, before)), cuts).await {
+            let outcome = match select(Box::pin(wait_until_done(cluster, operation, before)), cuts).await {
                 Either::Left((outcome, _)) => outcome,
                 Either::Right(((), _)) => Ok(()),
             };
@@ -149,7 +154,7 @@ async fn inflict(
         | Disruption::Controllers
         | Disruption::AdmissionPolicies
         | Disruption::Impersonation => {
-            anyhow::bail!("what a cluster has inflicts nothing on it")
+            anyhow::bail!("this is a feature of a cluster, not a disruption")
         }
     }
 }

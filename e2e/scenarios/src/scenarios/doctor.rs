@@ -1,4 +1,4 @@
-//! What `windlass doctor` finds.
+//! The findings of `windlass doctor`.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -13,24 +13,25 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The namespace of what others have left broken.
+/// The namespace of broken objects without a connection to Windlass.
 const OTHERS: &str = "others";
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/windlass";
 
-/// A cluster that is well is said to be well, each fault is found, and nothing is written by looking.
-pub(super) async fn the_doctor_finds_what_would_go_wrong(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Checks that a healthy cluster has no findings, that each fault is found, and that the command writes
+/// nothing.
+pub(super) async fn doctor_finds_each_fault(cluster: &TestCluster) -> anyhow::Result<()> {
     let operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     sample::settled(cluster).await?;
-    traffic::namespace(cluster, OTHERS).await?;
+    traffic::create_namespace(cluster, OTHERS).await?;
     let widgets = sample::widgets(OTHERS, "v1");
     let mut widget = sample::widget("v1");
     widget["metadata"]["name"] = json!("stored");
     succeed(&cluster.client, "POST", &widgets, Some(&widget)).await?;
 
-    let healthy = Looked::at(&cluster.command).await?;
-    healthy.says_no_error()?;
+    let healthy = DoctorReport::run(&cluster.command).await?;
+    healthy.check_no_error()?;
     for reason in [
         "KubernetesVersion",
         "DefinitionStale",
@@ -41,23 +42,23 @@ pub(super) async fn the_doctor_finds_what_would_go_wrong(cluster: &TestCluster) 
         "ConversionFails",
         "ClockSkew",
     ] {
-        healthy.has("info", reason, "")?;
+        healthy.check_finding("info", reason, "")?;
     }
 
-    let called = Looked::with(&cluster.command, &["--call-webhooks"]).await?;
-    called.says_no_error()?;
-    called.has("info", "WebhookFails", "")?;
+    let called = DoctorReport::run_with(&cluster.command, &["--call-webhooks"]).await?;
+    called.check_no_error()?;
+    called.check_finding("info", "WebhookFails", "")?;
 
     webhooks_of_others(cluster).await?;
     contested_and_stale_definitions(cluster).await?;
-    a_weak_account_is_told_what_it_lacks(cluster).await?;
+    rights_of_a_weak_account(cluster).await?;
 
-    // While nobody works with them.
+    // Without an operator that uses the rights.
     operator.stop().await?;
     rights_of_the_operator(cluster).await
 }
 
-/// A webhook whose server is gone, and one that trusts a CA that has ended.
+/// Creates a webhook whose Service does not exist, and one that trusts an expired CA.
 async fn webhooks_of_others(cluster: &TestCluster) -> anyhow::Result<()> {
     let ended = expired::secrets("hook", OTHERS)?.serving["ca.crt"].clone();
     let configuration = |name: &str, service: &str, bundle: Option<&Value>| {
@@ -78,16 +79,16 @@ async fn webhooks_of_others(cluster: &TestCluster) -> anyhow::Result<()> {
     ] {
         succeed(&cluster.client, "POST", VALIDATING, Some(&object)).await?;
     }
-    let looked = Looked::at(&cluster.command).await?;
+    let looked = DoctorReport::run(&cluster.command).await?;
     let alone = "ValidatingWebhookConfiguration alone";
-    looked.has("error", "NoReadyEndpoint", alone)?;
-    looked.has("error", "TrustEnded", alone)?;
+    looked.check_finding("error", "NoReadyEndpoint", alone)?;
+    looked.check_finding("error", "TrustEnded", alone)?;
     let orphan = "ValidatingWebhookConfiguration orphan";
-    looked.has("error", "ServiceNotFound", orphan)?;
-    looked.has("error", "NothingTrusted", orphan)?;
-    let called = Looked::with(&cluster.command, &["--call-webhooks"]).await?;
-    called.has("error", "WebhookFails", "Webhooks of Widget")?;
-    // As people see it: the worst first.
+    looked.check_finding("error", "ServiceNotFound", orphan)?;
+    looked.check_finding("error", "NothingTrusted", orphan)?;
+    let called = DoctorReport::run_with(&cluster.command, &["--call-webhooks"]).await?;
+    called.check_finding("error", "WebhookFails", "Webhooks of Widget")?;
+    // The text output lists the most severe findings first.
     let output = cluster.command.run(&["doctor"], |_| {}).await?;
     anyhow::ensure!(
         !output.succeeded
@@ -100,10 +101,10 @@ async fn webhooks_of_others(cluster: &TestCluster) -> anyhow::Result<()> {
     for name in ["alone", "orphan"] {
         delete(&cluster.client, &format!("{VALIDATING}/{name}")).await?;
     }
-    Looked::at(&cluster.command).await?.says_no_error()
+    DoctorReport::run(&cluster.command).await?.check_no_error()
 }
 
-/// CustomResourceDefinitions of Windlass that ask cert-manager, too, and that are of an earlier version.
+/// Gives a CRD of Windlass an annotation of cert-manager and the schema of an earlier version.
 async fn contested_and_stale_definitions(cluster: &TestCluster) -> anyhow::Result<()> {
     let path = format!("{}/injectiontargets.windlass.dev", steps::CRDS);
     let before = get(&cluster.client, &path)
@@ -112,10 +113,12 @@ async fn contested_and_stale_definitions(cluster: &TestCluster) -> anyhow::Resul
     let mut stale = before.clone();
     let schema = &mut stale["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let spec = schema.pointer_mut("/properties/spec/properties");
-    let spec = spec.and_then(Value::as_object_mut).context("it has no fields")?;
-    let field = spec.keys().next().context("it has no field")?.clone();
+    let spec = spec
+        .and_then(Value::as_object_mut)
+        .context("the spec has no properties")?;
+    let field = spec.keys().next().context("the spec has no property")?.clone();
     spec.remove(&field);
-    // Nothing may require what is not there.
+    // No rule may refer to the removed field.
     for (place, rules) in [
         ("/properties/spec", "required"),
         ("/properties/spec", "x-kubernetes-validations"),
@@ -131,21 +134,21 @@ async fn contested_and_stale_definitions(cluster: &TestCluster) -> anyhow::Resul
     }
     stale["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "others/hook"});
     succeed(&cluster.client, "PUT", &path, Some(&stale)).await?;
-    let looked = Looked::at(&cluster.command).await?;
+    let looked = DoctorReport::run(&cluster.command).await?;
     let subject = "CustomResourceDefinition injectiontargets.windlass.dev";
-    looked.has("error", "DefinitionStale", subject)?;
-    looked.has("warning", "TwoInjectors", subject)?;
+    looked.check_finding("error", "DefinitionStale", subject)?;
+    looked.check_finding("warning", "TwoInjectors", subject)?;
     let mut restored = get(&cluster.client, &path)
         .await?
         .context("no CustomResourceDefinition")?;
     restored["spec"] = before["spec"].clone();
     restored["metadata"]["annotations"] = json!({});
     succeed(&cluster.client, "PUT", &path, Some(&restored)).await?;
-    Looked::at(&cluster.command).await?.says_no_error()
+    DoctorReport::run(&cluster.command).await?.check_no_error()
 }
 
-/// Whoever may read nothing gets an answer all the same, which names what was not read.
-async fn a_weak_account_is_told_what_it_lacks(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Checks that a user without rights gets a report that lists what was not checked.
+async fn rights_of_a_weak_account(cluster: &TestCluster) -> anyhow::Result<()> {
     let accounts = format!("/api/v1/namespaces/{OTHERS}/serviceaccounts");
     let account = json!({"metadata": {"name": "weak"}});
     succeed(&cluster.client, "POST", &accounts, Some(&account)).await?;
@@ -154,30 +157,30 @@ async fn a_weak_account_is_told_what_it_lacks(cluster: &TestCluster) -> anyhow::
         kubeconfig: cluster.write("weak.kubeconfig", &kubeconfig)?,
         ..cluster.command.clone()
     };
-    let looked = Looked::at(&weak).await?;
-    looked.says_no_error()?;
+    let looked = DoctorReport::run(&weak).await?;
+    looked.check_no_error()?;
     let user = format!("User system:serviceaccount:{OTHERS}:weak");
-    looked.has("warning", "CallerLacksRights", &user)?;
-    looked.has("warning", "NotLookedAt", "ValidatingWebhookConfiguration")?;
+    looked.check_finding("warning", "CallerLacksRights", &user)?;
+    looked.check_finding("warning", "NotLookedAt", "ValidatingWebhookConfiguration")?;
     let printed = weak.run(&["doctor", "--missing-rights"], |_| {}).await?;
     grant(cluster, &printed.stdout).await?;
-    let looked = Looked::at(&weak).await?;
-    looked.has("info", "CallerLacksRights", &user)
+    let looked = DoctorReport::run(&weak).await?;
+    looked.check_finding("info", "CallerLacksRights", &user)
 }
 
-/// A right that was taken from the operator; what is printed gives it back.
+/// Removes a rule from the operator's ClusterRole and restores it with the printed rights.
 async fn rights_of_the_operator(cluster: &TestCluster) -> anyhow::Result<()> {
     let mut role = get(&cluster.client, CLUSTER_ROLE)
         .await?
         .context("no ClusterRole")?;
-    role["rules"].as_array_mut().context("it has no rules")?.remove(0);
+    role["rules"].as_array_mut().context("no rules")?.remove(0);
     succeed(&cluster.client, "PUT", CLUSTER_ROLE, Some(&role)).await?;
     let account = format!("ServiceAccount {}/{}", operator::NAMESPACE, operator::ACCOUNT);
-    // An API server learns of a role a moment later.
-    let found = steps::until("the right is missed", steps::PATIENCE, async || {
-        let looked = Looked::at(&cluster.command).await?;
+    // API servers apply a changed role with a delay.
+    let found = steps::until("the missing right is reported", steps::PATIENCE, async || {
+        let looked = DoctorReport::run(&cluster.command).await?;
         Ok(looked
-            .has("error", "OperatorLacksRights", &account)
+            .check_finding("error", "OperatorLacksRights", &account)
             .map_err(|error| error.to_string()))
     });
     found.await?;
@@ -186,20 +189,20 @@ async fn rights_of_the_operator(cluster: &TestCluster) -> anyhow::Result<()> {
         .run(&["doctor", "--missing-rights"], |_| {})
         .await?;
     grant(cluster, &printed.stdout).await?;
-    let found = steps::until("the right is back", steps::PATIENCE, async || {
-        let looked = Looked::at(&cluster.command).await?;
+    let found = steps::until("the right is granted", steps::PATIENCE, async || {
+        let looked = DoctorReport::run(&cluster.command).await?;
         Ok(looked
-            .has("info", "OperatorLacksRights", &account)
+            .check_finding("info", "OperatorLacksRights", &account)
             .map_err(|error| error.to_string()))
     });
     found.await
 }
 
-/// Creates the roles and bindings that were printed.
+/// Creates the printed roles and bindings.
 async fn grant(cluster: &TestCluster, printed: &str) -> anyhow::Result<()> {
     let granted = windlass_object::yaml::documents(printed.as_bytes())
         .map_err(|problem| anyhow::anyhow!("{problem}: {printed}"))?;
-    anyhow::ensure!(!granted.is_empty(), "nothing was printed");
+    anyhow::ensure!(!granted.is_empty(), "the command printed nothing");
     for object in &granted {
         let plural = format!("{}s", text(object, "/kind").to_lowercase());
         let path = match text(object, "/metadata/namespace") {
@@ -211,20 +214,20 @@ async fn grant(cluster: &TestCluster, printed: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What was found, and how the command ended.
-struct Looked {
+/// The findings of a run, and whether the command succeeded.
+struct DoctorReport {
     found: Value,
     succeeded: bool,
 }
 
-// === impl Looked ===
+// === impl DoctorReport ===
 
-impl Looked {
-    async fn at(command: &Command) -> anyhow::Result<Self> {
-        Self::with(command, &[]).await
+impl DoctorReport {
+    async fn run(command: &Command) -> anyhow::Result<Self> {
+        Self::run_with(command, &[]).await
     }
 
-    async fn with(command: &Command, arguments: &[&str]) -> anyhow::Result<Self> {
+    async fn run_with(command: &Command, arguments: &[&str]) -> anyhow::Result<Self> {
         let arguments = [&["doctor", "-o", "json"], arguments].concat();
         let output = command.run(&arguments, |_| {}).await?;
         let found = serde_json::from_str(&output.stdout)
@@ -239,8 +242,8 @@ impl Looked {
         self.found["findings"].as_array().into_iter().flatten()
     }
 
-    /// Whether a finding begins with that subject.
-    fn has(&self, severity: &str, reason: &str, subject: &str) -> anyhow::Result<()> {
+    /// Checks that there is a finding whose subject starts with `subject`.
+    fn check_finding(&self, severity: &str, reason: &str, subject: &str) -> anyhow::Result<()> {
         let mut findings = self.findings();
         let is_found = findings.any(|finding| {
             finding["severity"] == severity
@@ -255,7 +258,7 @@ impl Looked {
         Ok(())
     }
 
-    fn says_no_error(&self) -> anyhow::Result<()> {
+    fn check_no_error(&self) -> anyhow::Result<()> {
         let errors: Vec<_> = self
             .findings()
             .filter(|finding| finding["severity"] == "error")

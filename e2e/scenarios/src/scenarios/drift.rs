@@ -1,4 +1,4 @@
-//! Somebody else changes what Windlass keeps: it comes back.
+//! Changes by other clients to fields that Windlass manages are reverted.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -18,10 +18,10 @@ use crate::{
 /// The collection of Cluster API's ExtensionConfigs.
 pub(super) const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs";
 
-/// A target that asks for the sample's trust bundle, and that nothing is sent through.
+/// A target with the sample's trust bundle that receives no traffic.
 fn target(kind: &'static TargetKind) -> ForeignTarget {
     let annotations = json!({"windlass.dev/inject-ca-from": format!("{}/{CERTIFICATE}", sample::NAMESPACE)});
-    ForeignTarget::of(
+    ForeignTarget::new(
         kind,
         &annotations,
         (sample::NAMESPACE, CERTIFICATE),
@@ -29,31 +29,31 @@ fn target(kind: &'static TargetKind) -> ForeignTarget {
     )
 }
 
-/// Another field of what its caBundle is for, and a value that it may get.
-fn other(target: &ForeignTarget) -> (String, Value) {
+/// Returns the path of another field of the client configuration, and a valid value for it.
+fn other_field(target: &ForeignTarget) -> (String, Value) {
     if target.kind.kind == "APIService" {
         return ("/spec/versionPriority".to_owned(), json!(200));
     }
     (
-        target.bundle(0).replace("caBundle", "service/path"),
+        target.bundle_pointer(0).replace("caBundle", "service/path"),
         json!("/elsewhere"),
     )
 }
 
-/// The kinds whose objects are all targets.
+/// The kinds whose objects are always targets.
 fn kinds() -> impl Iterator<Item = &'static TargetKind> {
     KINDS.iter().filter(|kind| !kind.is_common())
 }
 
-/// A webhook configuration, `platform`, that asks for the sample's trust bundle and that nothing is sent through.
+/// A webhook configuration `platform` with the sample's trust bundle, which receives no traffic.
 pub(super) fn configuration(kind: &str) -> anyhow::Result<Value> {
     let kind = kinds().find(|known| known.kind == kind);
     Ok(target(kind.context("no such kind of target")?).object)
 }
 
-/// Creates the sample's install and a target of each kind that others create. The CRDs of Cluster API, Karmada and so on
-/// come after the operator has started: they may come and go.
-async fn install_beside_targets(cluster: &TestCluster) -> anyhow::Result<Vec<ForeignTarget>> {
+/// Installs the sample and creates a target of each kind that bundles do not contain. The CRDs of Cluster
+/// API, Karmada and others are created after the operator has started.
+async fn install_with_targets(cluster: &TestCluster) -> anyhow::Result<Vec<ForeignTarget>> {
     sample::install(cluster, "sample.v1").await?;
     for kind in kinds() {
         define(&cluster.client, kind).await?;
@@ -71,7 +71,7 @@ async fn install_beside_targets(cluster: &TestCluster) -> anyhow::Result<Vec<For
     Ok(targets)
 }
 
-/// Cluster API's CRD, as far as an ExtensionConfig needs it here.
+/// A minimal CRD of Cluster API's ExtensionConfig.
 pub(super) fn extension_config_crd() -> Value {
     foreign::crd(
         "runtime.cluster.x-k8s.io/v1beta2",
@@ -81,7 +81,7 @@ pub(super) fn extension_config_crd() -> Value {
     )
 }
 
-/// An ExtensionConfig that asks for the sample's trust bundle.
+/// An ExtensionConfig with the sample's trust bundle.
 pub(super) fn extension_config() -> Value {
     json!({
         "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
@@ -96,12 +96,16 @@ pub(super) fn extension_config() -> Value {
 
 pub(super) async fn every_kind_of_target_is_repaired(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    let created = install_beside_targets(cluster).await?;
+    let created = install_with_targets(cluster).await?;
     let mut targets = vec![(
         sample::DEFINITION.to_owned(),
         "/spec/conversion/webhook/clientConfig/caBundle".to_owned(),
     )];
-    targets.extend(created.iter().map(|target| (target.path(), target.bundle(0))));
+    targets.extend(
+        created
+            .iter()
+            .map(|target| (target.path(), target.bundle_pointer(0))),
+    );
     for collection in [VALIDATING, MUTATING] {
         for object in list(&cluster.client, collection).await? {
             let path = format!("{collection}/{}", text(&object, "/metadata/name"));
@@ -112,46 +116,48 @@ pub(super) async fn every_kind_of_target_is_repaired(cluster: &TestCluster) -> a
     }
     let trust = sample::trust_bundle(cluster).await?;
     for (path, pointer) in &targets {
-        carries(cluster, path, pointer, &trust).await?;
+        wait_for_bundle(cluster, path, pointer, &trust).await?;
     }
     let stranger = foreign::trust_bundle()?;
     for (path, pointer) in &targets {
         let patch = json!([{"op": "replace", "path": pointer, "value": stranger}]);
         succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
-        carries(cluster, path, pointer, &trust).await?;
+        wait_for_bundle(cluster, path, pointer, &trust).await?;
     }
     Ok(())
 }
 
-pub(super) async fn what_others_write_at_the_same_moment_is_kept(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn concurrent_writes_of_other_clients_are_kept(cluster: &TestCluster) -> anyhow::Result<()> {
     let (operator, gate) = cluster.proxied(&cluster.operator).await?;
     let _operator = operator.start()?;
-    let targets = install_beside_targets(cluster).await?;
+    let targets = install_with_targets(cluster).await?;
     let trust = sample::trust_bundle(cluster).await?;
     let stranger = foreign::trust_bundle()?;
     for target in &targets {
         let path = target.path();
-        carries(cluster, &path, &target.bundle(0), &trust).await?;
-        let (field, value) = &other(target);
+        wait_for_bundle(cluster, &path, &target.bundle_pointer(0), &trust).await?;
+        let (field, value) = &other_field(target);
         let replaced =
             |pointer: &str, value: &Value| json!([{"op": "replace", "path": pointer, "value": value}]);
         gate.overtake(&cluster.client, &path, replaced(field, value));
-        let patch = replaced(&target.bundle(0), &json!(stranger));
+        let patch = replaced(&target.bundle_pointer(0), &json!(stranger));
         succeed(&cluster.client, "PATCH", &path, Some(&patch)).await?;
-        carries(cluster, &path, &target.bundle(0), &trust).await?;
-        let object = get(&cluster.client, &path).await?.context("the target is gone")?;
+        wait_for_bundle(cluster, &path, &target.bundle_pointer(0), &trust).await?;
+        let object = get(&cluster.client, &path)
+            .await?
+            .context("the target was deleted")?;
         anyhow::ensure!(
             object.pointer(field) == Some(value),
-            "{path} lost what somebody else wrote to {field}: {object}"
+            "the value of {field} at {path}, which another client wrote, is lost: {object}"
         );
     }
-    anyhow::ensure!(gate.has_overtaken(), "no write of the operator was overtaken");
+    anyhow::ensure!(gate.has_overtaken(), "no write of the operator met a conflict");
     Ok(())
 }
 
-pub(super) async fn a_removed_configuration_comes_back(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_deleted_webhook_configuration_is_created_again(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let trust = sample::trust_bundle(cluster).await?;
@@ -162,7 +168,7 @@ pub(super) async fn a_removed_configuration_comes_back(cluster: &TestCluster) ->
             .context("no configuration")?;
         let path = format!("{collection}/{}", text(&object, "/metadata/name"));
         succeed(&cluster.client, "DELETE", &path, None).await?;
-        carries(cluster, &path, "/webhooks/0/clientConfig/caBundle", &trust).await?;
+        wait_for_bundle(cluster, &path, "/webhooks/0/clientConfig/caBundle", &trust).await?;
     }
     let patch = json!({"spec": {"selector": {"app": "somebody-else"}}});
     let before = get(&cluster.client, sample::SERVICE)
@@ -187,25 +193,21 @@ pub(super) async fn a_removed_configuration_comes_back(cluster: &TestCluster) ->
     .await
 }
 
-/// Waits until the caBundle at `pointer` is the given one.
-pub(super) async fn carries(
+/// Waits until the caBundle at `pointer` equals `expected`.
+pub(super) async fn wait_for_bundle(
     cluster: &TestCluster,
     path: &str,
     pointer: &str,
     trust: &str,
 ) -> anyhow::Result<()> {
-    until(
-        &format!("{path} carries the trust bundle"),
-        PATIENCE,
-        async || {
-            let object = get(&cluster.client, path).await?;
-            let found = object.as_ref().map(|object| text(object, pointer));
-            Ok(if found == Some(trust) {
-                Ok(())
-            } else {
-                Err(format!("{pointer} is {found:?}"))
-            })
-        },
-    )
+    until(&format!("{path} has the trust bundle"), PATIENCE, async || {
+        let object = get(&cluster.client, path).await?;
+        let found = object.as_ref().map(|object| text(object, pointer));
+        Ok(if found == Some(trust) {
+            Ok(())
+        } else {
+            Err(format!("{pointer} is {found:?}"))
+        })
+    })
     .await
 }

@@ -1,4 +1,4 @@
-//! Installs that are tried before anything is written: by the operator each time, by the command when it is asked to.
+//! Dry runs of installs: by the operator before each install, and by the command on request.
 
 use anyhow::Context;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::{
 /// The ConfigMap of the sample.
 const CONFIG: &str = "/api/v1/namespaces/sample-system/configmaps/sample-operator-config";
 
-pub(super) async fn what_the_api_server_would_refuse_is_refused_before_anything_is_written(
+pub(super) async fn objects_that_the_api_server_would_reject_block_the_install(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -55,7 +55,7 @@ pub(super) async fn what_the_api_server_would_refuse_is_refused_before_anything_
         "{now}"
     );
 
-    // Whoever follows the message gets the upgrade.
+    // The step that the message recommends lets the upgrade continue.
     succeed(&cluster.client, "DELETE", CONFIG, None).await?;
     steps::ready(&cluster.client, "sample", PATIENCE).await?;
     let config = get(&cluster.client, CONFIG).await?.context("no ConfigMap")?;
@@ -63,7 +63,7 @@ pub(super) async fn what_the_api_server_would_refuse_is_refused_before_anything_
     Ok(())
 }
 
-pub(super) async fn the_command_shows_what_an_install_would_do_and_writes_nothing(
+pub(super) async fn a_dry_run_prints_the_changes_and_writes_nothing(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -109,7 +109,7 @@ pub(super) async fn the_command_shows_what_an_install_would_do_and_writes_nothin
         "{shown}"
     );
 
-    // Somebody else's object is in the way of another install.
+    // An object of another owner conflicts with a second install.
     let other = [
         "install",
         argument(&newer)?,

@@ -1,4 +1,4 @@
-//! What may become of a target, for each kind that carries CA bundles.
+//! Changes of a target and of its CA sources, for each kind that contains CA bundles.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Where the Secrets are that the target asks for.
+/// The namespace of the target's Secrets.
 const NAMESPACE: &str = "asked-by-all";
 
-/// Who applies the target.
+/// The field manager that applies the target.
 const OWNER: &str = "an-owner";
 
-/// A target, and what of it is looked at.
-struct Watched<'a> {
+/// A target, and the fields that are checked.
+struct WatchedTarget<'a> {
     client: &'a Client,
     target: ForeignTarget,
     entries: usize,
@@ -43,15 +43,15 @@ fn secret(name: &str, ca: &str) -> Value {
     })
 }
 
-/// Asks for the CA of these Secrets.
-fn ask(secrets: &[&str]) -> Value {
+/// Annotations that request the CA of these Secrets.
+fn ca_annotation(secrets: &[&str]) -> Value {
     let secrets: Vec<_> = secrets.iter().map(|name| format!("{NAMESPACE}/{name}")).collect();
     json!({names::INJECT_CA_FROM_SECRET: secrets.join(",")})
 }
 
-/// A target of this kind asks for what is not there, is garbage, comes, and changes, one source and two; its owner writes everything
-/// around what was injected in each way that there is, drops an entry, and asks no more.
-pub(super) async fn goes_through_everything(cluster: &TestCluster, kind: &str) -> anyhow::Result<()> {
+/// Tests a target of this kind with missing, invalid, new and changed sources, one and two of them. Then its
+/// owner writes it by apply, merge patch and PUT, removes an entry, and removes the annotation.
+pub(super) async fn keeps_its_trust_bundle(cluster: &TestCluster, kind: &str) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     let kind = KINDS
@@ -62,17 +62,17 @@ pub(super) async fn goes_through_everything(cluster: &TestCluster, kind: &str) -
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     let entries = ["one.example.com", "two.example.com"];
-    let target = ForeignTarget::of(kind, &ask(&["first"]), (NAMESPACE, "hook"), &entries);
-    let mut watched = Watched {
+    let target = ForeignTarget::new(kind, &ca_annotation(&["first"]), (NAMESPACE, "hook"), &entries);
+    let mut watched = WatchedTarget {
         client,
         entries: if kind.places[0].list.is_some() { 2 } else { 1 },
         target,
     };
     watched.write("apply").await?;
-    watched.told("waiting for Secret").await?;
+    watched.wait_for_event("waiting for Secret").await?;
     succeed(client, "POST", &secrets(), Some(&secret("first", "Z2FyYmFnZQ=="))).await?;
-    watched.told("first: ca.crt").await?;
-    watched.carries(&[]).await?;
+    watched.wait_for_event("first: ca.crt").await?;
+    watched.wait_for_certificates(&[]).await?;
 
     let [first, second, third] = [
         foreign::trust_bundle()?,
@@ -81,22 +81,22 @@ pub(super) async fn goes_through_everything(cluster: &TestCluster, kind: &str) -
     ];
     let path = format!("{}/first", secrets());
     succeed(client, "PUT", &path, Some(&secret("first", &first))).await?;
-    watched.carries(&[&first]).await?;
+    watched.wait_for_certificates(&[&first]).await?;
     succeed(client, "PUT", &path, Some(&secret("first", "Z2FyYmFnZQ=="))).await?;
-    watched.told("first: ca.crt").await?;
-    watched.carries(&[&first]).await?;
+    watched.wait_for_event("first: ca.crt").await?;
+    watched.wait_for_certificates(&[&first]).await?;
 
     succeed(client, "POST", &secrets(), Some(&secret("second", &second))).await?;
-    watched.annotate(&ask(&["first", "second"])).await?;
-    watched.carries(&[&first, &second]).await?;
-    // Nobody sees who serves: what it gave before stays trusted.
+    watched.annotate(&ca_annotation(&["first", "second"])).await?;
+    watched.wait_for_certificates(&[&first, &second]).await?;
+    // No servers are known that could prove the new CA, so the previous one stays trusted.
     succeed(client, "PUT", &path, Some(&secret("first", &third))).await?;
-    watched.carries(&[&first, &second, &third]).await?;
+    watched.wait_for_certificates(&[&first, &second, &third]).await?;
     let all = [&*first, &*second, &*third];
 
-    watched.target.object["metadata"]["annotations"] = ask(&["first", "second"]);
-    // An owner that applies may drop an entry only while nobody else owns it.
-    watched.is_kept_by("apply", &all).await?;
+    watched.target.object["metadata"]["annotations"] = ca_annotation(&["first", "second"]);
+    // An owner can remove an entry by apply only if no other field manager owns it.
+    watched.check_kept_after("apply", &all).await?;
     if let Some(list) = &kind.places[0].list {
         let webhooks = watched
             .target
@@ -106,39 +106,43 @@ pub(super) async fn goes_through_everything(cluster: &TestCluster, kind: &str) -
         webhooks.context("no list")?.pop();
         watched.write("apply").await?;
         watched.entries = 1;
-        watched.carries(&all).await?;
-        let seen = watched.seen().await?;
+        watched.wait_for_certificates(&all).await?;
+        let seen = watched.read().await?;
         let left = seen.pointer(list).and_then(Value::as_array).map(Vec::len);
-        anyhow::ensure!(left == Some(1), "the owner may not drop an entry: {seen}");
+        anyhow::ensure!(left == Some(1), "the owner cannot remove an entry: {seen}");
     }
-    watched.is_kept_by("merge", &all).await?;
-    watched.is_kept_by("put", &all).await?;
+    watched.check_kept_after("merge", &all).await?;
+    watched.check_kept_after("put", &all).await?;
     watched
         .annotate(&json!({names::INJECT_CA_FROM_SECRET: null}))
         .await?;
-    watched.carries(&[]).await
+    watched.wait_for_certificates(&[]).await
 }
 
-// === impl Watched ===
+// === impl WatchedTarget ===
 
-impl Watched<'_> {
-    async fn seen(&self) -> anyhow::Result<Value> {
-        get(self.client, &self.target.path()).await?.context("gone")
+impl WatchedTarget<'_> {
+    async fn read(&self) -> anyhow::Result<Value> {
+        get(self.client, &self.target.path())
+            .await?
+            .context("it does not exist")
     }
 
-    /// Waits until each place has exactly the certificates of these.
-    async fn carries(&self, bundles: &[&str]) -> anyhow::Result<()> {
+    /// Waits until each entry has exactly the certificates of `bundles`.
+    async fn wait_for_certificates(&self, bundles: &[&str]) -> anyhow::Result<()> {
         let decoded = bundles.iter().map(|bundle| STANDARD.decode(bundle));
         let pem: Vec<_> = decoded.collect::<Result<_, _>>()?;
         let expected: BTreeSet<_> = pem.iter().flat_map(|pem| foreign::certificates(pem)).collect();
         let encoding = self.target.kind.places[0].encoding;
         until(
-            &format!("it carries {} CAs", expected.len()),
+            &format!("the target has {} CAs", expected.len()),
             PATIENCE,
             async || {
-                let seen = self.seen().await?;
+                let seen = self.read().await?;
                 let is_there = (0..self.entries).all(|entry| {
-                    let value = seen.pointer(&self.target.bundle(entry)).and_then(Value::as_str);
+                    let value = seen
+                        .pointer(&self.target.bundle_pointer(entry))
+                        .and_then(Value::as_str);
                     let value = value.unwrap_or_default();
                     let pem = match encoding {
                         Encoding::Base64 => STANDARD.decode(value).unwrap_or_default(),
@@ -152,9 +156,9 @@ impl Watched<'_> {
         .await
     }
 
-    /// Waits until an event says something of it.
-    async fn told(&self, part: &str) -> anyhow::Result<()> {
-        until(&format!("it is told: {part}"), PATIENCE, async || {
+    /// Waits until an event about the target contains `part`.
+    async fn wait_for_event(&self, part: &str) -> anyhow::Result<()> {
+        until(&format!("an event contains: {part}"), PATIENCE, async || {
             let events = list(self.client, "/apis/events.k8s.io/v1/events").await?;
             let name = &self.target.object["metadata"]["name"];
             let notes: Vec<_> = events
@@ -175,17 +179,17 @@ impl Watched<'_> {
         Ok(())
     }
 
-    /// The owner writes the target in some way, and what was injected is there again.
-    async fn is_kept_by(&mut self, way: &str, bundles: &[&str]) -> anyhow::Result<()> {
+    /// Checks that the trust bundle is restored after the owner writes the target.
+    async fn check_kept_after(&mut self, way: &str, bundles: &[&str]) -> anyhow::Result<()> {
         self.target.object["metadata"]["labels"] = json!({"written-by": way});
         self.write(way).await?;
-        self.carries(bundles).await?;
-        let seen = self.seen().await?;
+        self.wait_for_certificates(bundles).await?;
+        let seen = self.read().await?;
         anyhow::ensure!(seen["metadata"]["labels"]["written-by"] == way, "{seen}");
         Ok(())
     }
 
-    /// The owner writes the target without what was injected.
+    /// Writes the target as its owner, without the trust bundle.
     async fn write(&self, way: &str) -> anyhow::Result<()> {
         let (path, object) = (self.target.path(), &self.target.object);
         match way {
@@ -197,10 +201,10 @@ impl Watched<'_> {
                 succeed(self.client, "PATCH", &path, Some(object)).await?;
             }
             _ => {
-                until("nobody is faster", PATIENCE, async || {
+                until("the PUT meets no conflict", PATIENCE, async || {
                     let mut object = object.clone();
                     object["metadata"]["resourceVersion"] =
-                        self.seen().await?["metadata"]["resourceVersion"].clone();
+                        self.read().await?["metadata"]["resourceVersion"].clone();
                     let answer = request::send(self.client, "PUT", &path, Some(&object)).await?;
                     Ok(check(answer.code == 200, || answer.to_string()))
                 })

@@ -1,4 +1,4 @@
-//! The Secrets of a ServingCertificate that nobody has looked after for a year.
+//! The Secrets of a ServingCertificate after a year without an operator.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::{SignedDuration, Timestamp};
@@ -10,7 +10,7 @@ use windlass_trust::{
     trust_bundle::TrustBundle,
 };
 
-/// `data` of both Secrets.
+/// The `data` of both Secrets.
 pub(super) struct ExpiredSecrets {
     /// The CA Secret.
     pub(super) authority: Value,
@@ -18,12 +18,12 @@ pub(super) struct ExpiredSecrets {
     pub(super) serving: Value,
 }
 
-/// The generation of the CA that was made last.
+/// The generation of the newest CA.
 pub(super) const GENERATION: i64 = 2;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
-/// What the operator would have made a year ago for a month.
+/// Returns what the operator would have issued a year ago, valid for a month.
 pub(super) fn secrets(service: &str, namespace: &str) -> anyhow::Result<ExpiredSecrets> {
     let names = DnsNames::for_service(service, namespace, &[])?;
     let issued = Timestamp::from_second((Timestamp::now() - 365 * DAY).as_second())?;

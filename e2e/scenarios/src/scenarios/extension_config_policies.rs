@@ -1,4 +1,4 @@
-//! Admission policies for ExtensionConfigs: the refusals and defaults of Cluster API's webhook.
+//! Admission policies for ExtensionConfigs, with the validation and defaults of Cluster API's webhook.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -13,31 +13,29 @@ use crate::{
 
 const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs";
 
-/// Of webhooks that do what the policies do.
-const WEBHOOKS: &str = "capi-webhooks";
+/// The name of webhook configurations with the same purpose as the policies.
+const WEBHOOK_CONFIGURATION: &str = "capi-webhooks";
 
-/// What nobody could call.
-const BAD: &str = "bad.name";
+/// An invalid name.
+const INVALID_NAME: &str = "bad.name";
 
-pub(super) async fn extension_configs_that_nobody_could_call_are_refused(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn invalid_extension_configs_are_rejected(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
-    // It writes what it discovers, and is refused as anybody is.
+    // The operator writes discovery results; the policies apply to it as to all clients.
     let _operator = cluster.operator.start()?;
     discovery::define(cluster).await?;
     let policies = manifests::extension_config_policy_objects();
     apply(cluster, &policies).await?;
-    // Policies are enforced some time after they are there.
-    are_enforced(cluster, true).await?;
-    are_filled_in(cluster, true).await?;
-    for (name, spec, expected) in refusals() {
+    // A new policy is enforced after a delay.
+    wait_for_validation(cluster, true).await?;
+    wait_for_defaults(cluster, true).await?;
+    for (name, spec, expected) in invalid_specs() {
         let config = config(name, spec);
         let answer = send(client, "POST", EXTENSION_CONFIGS, Some(&config)).await?;
         let said = answer.body.to_string();
         anyhow::ensure!(
-            !is_taken(&answer) && said.contains(expected),
-            "{config} is not refused with {expected:?}: {said}"
+            !is_accepted(&answer) && said.contains(expected),
+            "{config} is not rejected with {expected:?}: {said}"
         );
     }
     let service = || json!({"namespace": "n", "name": "s", "path": "/x", "port": 8443});
@@ -64,11 +62,11 @@ pub(super) async fn extension_configs_that_nobody_could_call_are_refused(
     succeed(client, "POST", EXTENSION_CONFIGS, Some(&bare)).await?;
     let filled = get(client, &format!("{EXTENSION_CONFIGS}/bare"))
         .await?
-        .context("gone")?;
+        .context("it does not exist")?;
     anyhow::ensure!(
         filled["spec"]["namespaceSelector"] == json!({})
             && filled["spec"]["clientConfig"]["service"]["port"] == 443,
-        "nothing is filled in: {filled}"
+        "the defaults are missing: {filled}"
     );
     let wrong = json!({"spec": {"clientConfig": {"service": {"port": 90000}}}});
     let answer = send(
@@ -78,75 +76,89 @@ pub(super) async fn extension_configs_that_nobody_could_call_are_refused(
         Some(&wrong),
     )
     .await?;
-    anyhow::ensure!(!is_taken(&answer), "an update is taken: {}", answer.body);
+    anyhow::ensure!(
+        !is_accepted(&answer),
+        "an invalid update was accepted: {}",
+        answer.body
+    );
     remove(cluster, &policies).await
 }
 
-pub(super) async fn policies_of_extension_configs_are_off_while_webhooks_do_the_same(
+pub(super) async fn extension_config_policies_are_off_while_webhooks_validate(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     discovery::define(cluster).await?;
     let policies = manifests::extension_config_policy_objects();
     apply(cluster, &policies).await?;
-    are_enforced(cluster, true).await?;
+    wait_for_validation(cluster, true).await?;
     let operator = cluster.operator.start()?;
 
     let webhooks = [MUTATING, VALIDATING].map(|path| (path, webhooks(path == MUTATING)));
     for (path, configuration) in &webhooks {
         succeed(client, "POST", path, Some(configuration)).await?;
     }
-    are_enforced(cluster, false).await?;
-    are_filled_in(cluster, false).await?;
+    wait_for_validation(cluster, false).await?;
+    wait_for_defaults(cluster, false).await?;
 
-    // Whoever applies the file again does not turn them on.
+    // Applying the file again does not enable the policies.
     for policy in &policies {
         let applied = request::apply(client, &path(policy)?, "admin", true, policy).await?;
-        anyhow::ensure!(is_taken(&applied), "{applied}");
+        anyhow::ensure!(is_accepted(&applied), "{applied}");
     }
-    are_enforced(cluster, false).await?;
+    wait_for_validation(cluster, false).await?;
 
-    // What comes and goes while nobody looks is seen all the same.
+    // Changes while no operator runs are handled at its start.
     operator.stop().await?;
     let (path, configuration) = &webhooks[1];
-    delete(client, &format!("{path}/{WEBHOOKS}")).await?;
+    delete(client, &format!("{path}/{WEBHOOK_CONFIGURATION}")).await?;
     let _operator = cluster.operator.start()?;
-    are_enforced(cluster, true).await?;
-    are_filled_in(cluster, false).await?;
-    delete(client, &format!("{}/{WEBHOOKS}", webhooks[0].0)).await?;
-    are_filled_in(cluster, true).await?;
+    wait_for_validation(cluster, true).await?;
+    wait_for_defaults(cluster, false).await?;
+    delete(client, &format!("{}/{WEBHOOK_CONFIGURATION}", webhooks[0].0)).await?;
+    wait_for_defaults(cluster, true).await?;
 
     succeed(client, "POST", path, Some(configuration)).await?;
-    are_enforced(cluster, false).await?;
-    delete(client, &format!("{path}/{WEBHOOKS}")).await?;
-    are_enforced(cluster, true).await?;
+    wait_for_validation(cluster, false).await?;
+    delete(client, &format!("{path}/{WEBHOOK_CONFIGURATION}")).await?;
+    wait_for_validation(cluster, true).await?;
     remove(cluster, &policies).await
 }
 
-/// Waits until an ExtensionConfig that nobody could call is refused, or taken. An API server that does not know the kind yet does
-/// neither.
-async fn are_enforced(cluster: &TestCluster, is_on: bool) -> anyhow::Result<()> {
+/// Waits until an invalid ExtensionConfig is rejected, or accepted. An API server that does not serve the
+/// kind yet does neither.
+async fn wait_for_validation(cluster: &TestCluster, is_on: bool) -> anyhow::Result<()> {
     let client = &cluster.client;
-    until(&format!("refusals are on: {is_on}"), PATIENCE, async || {
-        let answer = send(client, "POST", EXTENSION_CONFIGS, Some(&config(BAD, json!({})))).await?;
-        if is_taken(&answer) {
-            delete(client, &format!("{EXTENSION_CONFIGS}/{BAD}")).await?;
-        }
-        let is_as_expected = if is_on {
-            answer.code == 422
-        } else {
-            is_taken(&answer)
-        };
-        Ok(check(is_as_expected, || answer.to_string()))
-    })
+    until(
+        &format!("invalid objects are rejected: {is_on}"),
+        PATIENCE,
+        async || {
+            let answer = send(
+                client,
+                "POST",
+                EXTENSION_CONFIGS,
+                Some(&config(INVALID_NAME, json!({}))),
+            )
+            .await?;
+            if is_accepted(&answer) {
+                delete(client, &format!("{EXTENSION_CONFIGS}/{INVALID_NAME}")).await?;
+            }
+            let is_as_expected = if is_on {
+                answer.code == 422
+            } else {
+                is_accepted(&answer)
+            };
+            Ok(check(is_as_expected, || answer.to_string()))
+        },
+    )
     .await
 }
 
-/// Waits until the port of a Service is filled in, or is not.
-async fn are_filled_in(cluster: &TestCluster, is_on: bool) -> anyhow::Result<()> {
+/// Waits until the port of a Service is set by default, or is not.
+async fn wait_for_defaults(cluster: &TestCluster, is_on: bool) -> anyhow::Result<()> {
     let client = &cluster.client;
     let bare = json!({"clientConfig": {"service": {"namespace": "n", "name": "s"}}});
-    until(&format!("defaults are on: {is_on}"), PATIENCE, async || {
+    until(&format!("the defaults are set: {is_on}"), PATIENCE, async || {
         let answer = send(
             client,
             "POST",
@@ -154,26 +166,25 @@ async fn are_filled_in(cluster: &TestCluster, is_on: bool) -> anyhow::Result<()>
             Some(&config("bare", bare.clone())),
         )
         .await?;
-        if is_taken(&answer) {
+        if is_accepted(&answer) {
             delete(client, &format!("{EXTENSION_CONFIGS}/bare")).await?;
         }
         let is_filled_in = answer.body["spec"]["clientConfig"]["service"]["port"] == 443;
-        Ok(check(is_taken(&answer) && is_filled_in == is_on, || {
+        Ok(check(is_accepted(&answer) && is_filled_in == is_on, || {
             answer.to_string()
         }))
     })
     .await
 }
 
-/// Webhooks that are asked about ExtensionConfigs, but never say anything: those that they would be asked about have a label that none
-/// has.
+/// Webhook configurations for ExtensionConfigs with an object selector that matches none.
 fn webhooks(are_mutating: bool) -> Value {
     let kind = match are_mutating {
         true => "MutatingWebhookConfiguration",
         false => "ValidatingWebhookConfiguration",
     };
     json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": WEBHOOKS},
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": WEBHOOK_CONFIGURATION},
         "webhooks": [{
             "name": "extensionconfig.runtime.cluster.x-k8s.io",
             "clientConfig": {"service": {"namespace": "capi-system", "name": "capi-webhook-service"}},
@@ -201,12 +212,12 @@ async fn remove(cluster: &TestCluster, objects: &[Value]) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn is_taken(answer: &RequestAnswer) -> bool {
+fn is_accepted(answer: &RequestAnswer) -> bool {
     (200..300).contains(&answer.code)
 }
 
-/// What is refused, and what is said of it.
-fn refusals() -> Vec<(&'static str, Value, &'static str)> {
+/// Invalid specs with a name and the expected message.
+fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
     let service = |field: &str, value: Value| {
         let mut service = json!({"namespace": "n", "name": "s"});
         service[field] = value;
@@ -305,7 +316,7 @@ fn config(name: &str, spec: Value) -> Value {
     })
 }
 
-/// Where objects of this kind are.
+/// Returns the path of the collection of this object.
 fn collection(object: &Value) -> anyhow::Result<String> {
     let [version, kind] = ["apiVersion", "kind"].map(|field| object[field].as_str());
     let (version, kind) = version.zip(kind).context("no kind")?;

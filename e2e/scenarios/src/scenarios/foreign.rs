@@ -1,4 +1,4 @@
-//! What others bring: kinds that a plain cluster does not serve, as far as scenarios need them, and trust bundles.
+//! Objects of other software: minimal CRDs that a plain cluster lacks, and trust bundles.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::{
     steps::{CRDS, PATIENCE, get, succeed, until},
 };
 
-/// A CustomResourceDefinition for a kind that takes any object.
+/// A CustomResourceDefinition without validation.
 pub(super) fn crd(api_version: &str, kind: &str, plural: &str, namespaced: bool) -> Value {
     let (group, name) = api_version.split_once('/').unwrap_or(("", api_version));
     let mut metadata = json!({"name": format!("{plural}.{group}")});
     if group.ends_with(".k8s.io") {
-        // Without it the API server takes the group for one that it protects.
+        // Without the annotation, the API server treats the group as a protected one.
         metadata["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, for a test"});
     }
     json!({
@@ -46,7 +46,7 @@ pub(super) async fn define(client: &Client, crd: &Value) -> anyhow::Result<()> {
     .await
 }
 
-/// A valid trust bundle of somebody else, in base64.
+/// A valid trust bundle of an unrelated CA, in base64.
 pub(super) fn trust_bundle() -> anyhow::Result<String> {
     let mut parameters = rcgen::CertificateParams::default();
     parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -57,13 +57,13 @@ pub(super) fn trust_bundle() -> anyhow::Result<String> {
     Ok(STANDARD.encode(certificate.pem()))
 }
 
-/// A version of a CustomResourceDefinition that takes any object.
+/// A version of a CustomResourceDefinition without validation.
 pub(super) fn version(name: &str, storage: bool) -> Value {
     json!({"name": name, "served": true, "storage": storage,
            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
 }
 
-/// The certificates of PEM, in any order.
+/// Returns the certificates in PEM text, without their order.
 pub(super) fn certificates(pem: &[u8]) -> BTreeSet<String> {
     let pem = String::from_utf8_lossy(pem);
     let blocks = pem.split_inclusive("-----END CERTIFICATE-----").map(str::trim);
@@ -73,7 +73,7 @@ pub(super) fn certificates(pem: &[u8]) -> BTreeSet<String> {
         .collect()
 }
 
-/// The same of a CA bundle in base64.
+/// Returns the certificates in a base64 CA bundle, without their order.
 pub(super) fn certificates_of_bundle(bundle: &str) -> BTreeSet<String> {
     certificates(&STANDARD.decode(bundle).unwrap_or_default())
 }

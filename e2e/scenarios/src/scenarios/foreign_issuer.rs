@@ -1,4 +1,4 @@
-//! Trust in servers whose certificates somebody else issues: their CA is replaced in one step.
+//! Trust in servers whose certificates another issuer signs, which replaces its CA in one step.
 
 use std::{
     sync::{
@@ -27,22 +27,22 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Where the servers are, and what calls them.
+/// The namespace of the servers and the webhook configuration.
 const NAMESPACE: &str = "foreign";
 
-/// The webhook that asks for the CA.
+/// The name of the webhook with the annotation.
 const TARGET: &str = "foreign";
 
-/// How long an issuer takes to sign a certificate with its new CA.
-const ISSUED: Duration = Duration::from_secs(1);
+/// How long an issuer waits before it signs with its new CA.
+const SIGNING_DELAY: Duration = Duration::from_secs(1);
 
-/// How long the load waits between two requests.
+/// The pause of the load between two requests.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a target keeps its bundle after the annotation is gone, at the most.
-const WITHDRAWN: Duration = Duration::from_secs(30);
+/// The time limit for the removal of a trust bundle after its annotation.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
 
-/// Somebody else's CA.
+/// A CA that Windlass does not manage.
 pub(super) struct ForeignIssuer(CertificateAuthority);
 
 /// Requests that all call the webhook.
@@ -61,43 +61,45 @@ pub(super) async fn a_foreign_ca_is_replaced_in_one_step_without_a_failed_call(
     let (first, second) = (ForeignIssuer::new(1)?, ForeignIssuer::new(2)?);
     serve(client, &first).await?;
     create_target(client, "ca").await?;
-    carries(client, &[&first]).await?;
+    wait_for_issuers(client, &[&first]).await?;
     let calls = Calls::start(client);
     calls.at_least(100).await?;
 
-    put(client, "secrets", &first.public(Some(&second))).await?;
-    tokio::time::sleep(ISSUED).await;
-    put(client, "secrets", &second.leaf()?).await?;
-    carries(client, &[&first, &second]).await?;
-    carries(client, &[&second])
+    replace(client, "secrets", &first.ca_secret(Some(&second))).await?;
+    tokio::time::sleep(SIGNING_DELAY).await;
+    replace(client, "secrets", &second.serving_secret()?).await?;
+    wait_for_issuers(client, &[&first, &second]).await?;
+    wait_for_issuers(client, &[&second])
         .await
-        .context("every server was seen under the new CA")?;
+        .context("all servers have a certificate of the new CA")?;
     calls.at_least(100).await?;
     calls.end().await?;
 
-    // The last good CA stays where the source is no more what it was.
-    let mut garbage = second.public(None);
+    // The last valid CA stays when the source becomes invalid or is deleted.
+    let mut garbage = second.ca_secret(None);
     garbage["data"]["ca.crt"] = STANDARD.encode("garbage").into();
-    put(client, "secrets", &garbage).await?;
-    empty(client).await?;
-    carries(client, &[&second])
+    replace(client, "secrets", &garbage).await?;
+    remove_bundle(client).await?;
+    wait_for_issuers(client, &[&second])
         .await
-        .context("the source is garbage")?;
-    succeed(client, "DELETE", &place("secrets", "ca"), None).await?;
-    empty(client).await?;
-    carries(client, &[&second]).await.context("the source is gone")?;
+        .context("the source is invalid")?;
+    succeed(client, "DELETE", &object_path("secrets", "ca"), None).await?;
+    remove_bundle(client).await?;
+    wait_for_issuers(client, &[&second])
+        .await
+        .context("the source was deleted")?;
 
-    // Nobody asks any more.
+    // The target no longer requests a CA.
     let nothing = json!({"metadata": {"annotations": {names::INJECT_CA_FROM_SECRET: null}}});
     succeed(client, "PATCH", &path(), Some(&nothing)).await?;
-    until("the bundle is taken away", WITHDRAWN, async || {
-        let target = get(client, &path()).await?.context("gone")?;
+    until("the trust bundle is removed", REMOVAL_LIMIT, async || {
+        let target = get(client, &path()).await?.context("it does not exist")?;
         let bundle = target.pointer("/webhooks/0/clientConfig/caBundle");
         Ok(check(bundle.is_none(), || target.to_string()))
     })
     .await?;
     let records = "/api/v1/namespaces/windlass-system/secrets?labelSelector=windlass.dev%2Fca-source";
-    until("nothing is noted any more", PATIENCE, async || {
+    until("all records of CA sources are deleted", PATIENCE, async || {
         let records = get(client, records).await?.context("no list")?;
         Ok(check(records["items"] == json!([]), || records.to_string()))
     })
@@ -105,16 +107,16 @@ pub(super) async fn a_foreign_ca_is_replaced_in_one_step_without_a_failed_call(
     Ok(())
 }
 
-pub(super) async fn webhooks_of_one_configuration_trust_whom_each_asks_for(
+pub(super) async fn each_webhook_of_a_configuration_trusts_its_own_ca_source(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     let (first, second) = (ForeignIssuer::new(1)?, ForeignIssuer::new(2)?);
     create_namespace(client).await?;
-    let mut other = second.public(None);
+    let mut other = second.ca_secret(None);
     other["metadata"]["name"] = "other".into();
-    for secret in [first.public(None), other] {
+    for secret in [first.ca_secret(None), other] {
         succeed(client, "POST", &collection("secrets"), Some(&secret)).await?;
     }
     let mut target = target(&format!("{NAMESPACE}/ca,{NAMESPACE}/other"));
@@ -127,16 +129,16 @@ pub(super) async fn webhooks_of_one_configuration_trust_whom_each_asks_for(
     let of_one = format!("{}.one.example.com", names::INJECT_CA_FROM_SECRET);
     target["metadata"]["annotations"][of_one] = format!("{NAMESPACE}/other").into();
     succeed(client, "POST", VALIDATING, Some(&target)).await?;
-    until("each has its own", PATIENCE, async || {
-        let target = get(client, &path()).await?.context("gone")?;
+    until("each webhook has its own CA", PATIENCE, async || {
+        let target = get(client, &path()).await?.context("it does not exist")?;
         let is_done =
-            carried(&target, 0) == pem(&[&first, &second]) && carried(&target, 1) == pem(&[&second]);
+            bundle_of(&target, 0) == pem(&[&first, &second]) && bundle_of(&target, 1) == pem(&[&second]);
         Ok(check(is_done, || target.to_string()))
     })
     .await
 }
 
-pub(super) async fn a_target_may_ask_for_the_ca_of_the_api_server(
+pub(super) async fn a_target_can_request_the_ca_of_the_api_server(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -150,23 +152,23 @@ pub(super) async fn a_target_may_ask_for_the_ca_of_the_api_server(
         let config_maps = "/api/v1/namespaces/windlass-system/configmaps";
         succeed(client, "POST", config_maps, Some(&config_map)).await?;
     }
-    let config_map = get(client, published).await?.context("gone")?;
+    let config_map = get(client, published).await?.context("it does not exist")?;
     let published = config_map["data"]["ca.crt"].as_str().context("no CA")?;
     let mut target = target("");
     target["metadata"]["annotations"] = json!({names::INJECT_API_SERVER_CA: "true"});
     succeed(client, "POST", VALIDATING, Some(&target)).await?;
-    until("the target has it", PATIENCE, async || {
-        let target = get(client, &path()).await?.context("gone")?;
-        let is_there = certificates(carried(&target, 0).as_bytes()) == certificates(published.as_bytes());
+    until("the target has the CA of the API server", PATIENCE, async || {
+        let target = get(client, &path()).await?.context("it does not exist")?;
+        let is_there = certificates(bundle_of(&target, 0).as_bytes()) == certificates(published.as_bytes());
         Ok(check(is_there, || target.to_string()))
     })
     .await
 }
 
-/// Creates a Deployment that serves what `issuer` signs, and waits until it is available.
+/// Creates a Deployment that serves a certificate of `issuer`, and waits until it is available.
 async fn serve(client: &Client, issuer: &ForeignIssuer) -> anyhow::Result<()> {
     create_namespace(client).await?;
-    for secret in [issuer.public(None), issuer.leaf()?] {
+    for secret in [issuer.ca_secret(None), issuer.serving_secret()?] {
         succeed(client, "POST", &collection("secrets"), Some(&secret)).await?;
     }
     let service = json!({"metadata": {"name": "hook"}, "spec": {"selector": {"app": "hook"}, "ports": [{"port": 443, "targetPort": 9443}]}});
@@ -177,7 +179,7 @@ async fn serve(client: &Client, issuer: &ForeignIssuer) -> anyhow::Result<()> {
     until("both servers are available", PATIENCE, async || {
         let deployment = get(client, &format!("{deployments}/hook"))
             .await?
-            .context("gone")?;
+            .context("it does not exist")?;
         Ok(check(deployment["status"]["availableReplicas"] == 2, || {
             deployment["status"].to_string()
         }))
@@ -197,7 +199,7 @@ async fn create_target(client: &Client, secret: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A webhook for every ConfigMap of the namespace, which asks for the CA of Secrets.
+/// A webhook for every ConfigMap of the namespace, with the annotation for these Secrets.
 fn target(secrets: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -217,7 +219,7 @@ fn collection(resource: &str) -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/{resource}")
 }
 
-fn place(resource: &str, name: &str) -> String {
+fn object_path(resource: &str, name: &str) -> String {
     format!("{}/{name}", collection(resource))
 }
 
@@ -225,44 +227,50 @@ fn path() -> String {
     format!("{VALIDATING}/{TARGET}")
 }
 
-/// Writes an object in the place of the one with its name.
-async fn put(client: &Client, resource: &str, object: &Value) -> anyhow::Result<()> {
+/// Replaces an object.
+async fn replace(client: &Client, resource: &str, object: &Value) -> anyhow::Result<()> {
     let name = object["metadata"]["name"].as_str().context("no name")?;
-    succeed(client, "PUT", &place(resource, name), Some(object)).await?;
+    succeed(client, "PUT", &object_path(resource, name), Some(object)).await?;
     Ok(())
 }
 
-/// Somebody takes away what the target trusts.
-async fn empty(client: &Client) -> anyhow::Result<()> {
-    until("the target is written", PATIENCE, async || {
-        let mut target = get(client, &path()).await?.context("gone")?;
-        let client_config = target
-            .pointer_mut("/webhooks/0/clientConfig")
-            .and_then(Value::as_object_mut);
-        client_config.context("no webhook")?.remove("caBundle");
-        let answer = request::send(client, "PUT", &path(), Some(&target)).await?;
-        Ok(check(answer.code == 200, || answer.to_string()))
+/// Removes the trust bundle of the target as another client would.
+async fn remove_bundle(client: &Client) -> anyhow::Result<()> {
+    until(
+        "the trust bundle was removed from the target",
+        PATIENCE,
+        async || {
+            let mut target = get(client, &path()).await?.context("it does not exist")?;
+            let client_config = target
+                .pointer_mut("/webhooks/0/clientConfig")
+                .and_then(Value::as_object_mut);
+            client_config.context("no webhook")?.remove("caBundle");
+            let answer = request::send(client, "PUT", &path(), Some(&target)).await?;
+            Ok(check(answer.code == 200, || answer.to_string()))
+        },
+    )
+    .await
+}
+
+/// Waits until the target trusts exactly these issuers.
+async fn wait_for_issuers(client: &Client, issuers: &[&ForeignIssuer]) -> anyhow::Result<()> {
+    until("the target trusts these issuers", PATIENCE, async || {
+        let target = get(client, &path()).await?.context("it does not exist")?;
+        Ok(check(bundle_of(&target, 0) == pem(issuers), || {
+            target.to_string()
+        }))
     })
     .await
 }
 
-/// Waits until the target trusts exactly these.
-async fn carries(client: &Client, issuers: &[&ForeignIssuer]) -> anyhow::Result<()> {
-    until("the target trusts them", PATIENCE, async || {
-        let target = get(client, &path()).await?.context("gone")?;
-        Ok(check(carried(&target, 0) == pem(issuers), || target.to_string()))
-    })
-    .await
-}
-
-/// What a webhook trusts, in PEM.
-fn carried(target: &Value, webhook: usize) -> String {
+/// Returns the trust bundle of a webhook, in PEM.
+fn bundle_of(target: &Value, webhook: usize) -> String {
     let bundle = target["webhooks"][webhook]["clientConfig"]["caBundle"].as_str();
     let pem = bundle.and_then(|bundle| STANDARD.decode(bundle).ok());
     String::from_utf8(pem.unwrap_or_default()).unwrap_or_default()
 }
 
-/// The same of these issuers: the oldest comes first.
+/// Returns the certificates of these issuers in PEM, the oldest first.
 pub(super) fn pem(issuers: &[&ForeignIssuer]) -> String {
     issuers
         .iter()
@@ -273,7 +281,7 @@ pub(super) fn pem(issuers: &[&ForeignIssuer]) -> String {
 // === impl ForeignIssuer ===
 
 impl ForeignIssuer {
-    /// A later one is valid from later on.
+    /// Creates the CA of a generation; later generations have later validity periods.
     pub(super) fn new(generation: u32) -> anyhow::Result<Self> {
         let terms = terms(generation)?;
         let ca = CertificateAuthority::self_signed(
@@ -285,8 +293,8 @@ impl ForeignIssuer {
         Ok(Self(ca))
     }
 
-    /// The Secret that targets ask for, with the CA of this issuer or of the one after.
-    fn public(&self, after: Option<&Self>) -> Value {
+    /// The CA Secret of this issuer, which contains the CA of `after` instead if given.
+    fn ca_secret(&self, after: Option<&Self>) -> Value {
         json!({
             "apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": "ca", "annotations": {names::ALLOW_DIRECT_INJECTION: "true"}},
@@ -295,7 +303,7 @@ impl ForeignIssuer {
     }
 
     /// The Secret that the servers mount.
-    fn leaf(&self) -> anyhow::Result<Value> {
+    fn serving_secret(&self) -> anyhow::Result<Value> {
         let key = KeyPair::generate()?.into();
         let leaf = self.0.issue(&dns_names()?, &key, &terms(3)?)?;
         Ok(json!({
@@ -326,7 +334,7 @@ fn terms(generation: u32) -> anyhow::Result<Terms> {
 // === impl Calls ===
 
 impl Calls {
-    /// About 50 a second.
+    /// Starts about 50 requests a second.
     fn start(client: &Client) -> Self {
         let (sent, failures) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
         let stop = CancellationToken::new();
@@ -351,10 +359,10 @@ impl Calls {
         }
     }
 
-    /// Waits until so many more were sent.
+    /// Waits until `count` further requests were sent.
     async fn at_least(&self, count: u64) -> anyhow::Result<()> {
         let goal = self.sent.load(Ordering::Relaxed) + count;
-        until("so many calls", PATIENCE, async || {
+        until(&format!("{count} further calls"), PATIENCE, async || {
             let sent = self.sent.load(Ordering::Relaxed);
             Ok(check(sent >= goal, || sent.to_string()))
         })

@@ -1,4 +1,4 @@
-//! Nothing changed: nothing written.
+//! Without changes, the operator writes nothing.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// How long no write may come before the test cluster counts as settled.
+/// How long the operator must write nothing until the cluster counts as settled.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// How long it is watched then.
+/// How long the settled cluster is observed.
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(super) async fn nothing_is_written_when_nothing_changes(cluster: &TestCluster) -> anyhow::Result<()> {
     nothing_is_written_after(cluster, &[]).await
 }
 
-pub(super) async fn nothing_is_written_when_an_upgrade_is_done(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn nothing_is_written_after_an_upgrade(cluster: &TestCluster) -> anyhow::Result<()> {
     nothing_is_written_after(cluster, &["sample.v2"]).await
 }
 
@@ -33,12 +33,12 @@ async fn nothing_is_written_after(cluster: &TestCluster, upgrades: &[&str]) -> a
         sample::set_source(cluster, bundle).await?;
         ready(&cluster.client, "sample", PATIENCE).await?;
     }
-    settled(&proxy).await?;
+    wait_until_idle(&proxy).await?;
     let before = proxy.writes();
     tokio::time::sleep(IDLE).await;
     anyhow::ensure!(
         proxy.writes() == before,
-        "written while idle: {:?}",
+        "writes while idle: {:?}",
         &proxy.log()[count(before)..]
     );
     running.kill().await?;
@@ -47,14 +47,14 @@ async fn nothing_is_written_after(cluster: &TestCluster, upgrades: &[&str]) -> a
     tokio::time::sleep(IDLE).await;
     anyhow::ensure!(
         proxy.writes() == before,
-        "written after a restart: {:?}",
+        "writes after a restart: {:?}",
         &proxy.log()[count(before)..]
     );
     Ok(())
 }
 
-/// Waits until the operator writes nothing for a while.
-pub(super) async fn settled(proxy: &Proxy) -> anyhow::Result<()> {
+/// Waits until the operator has written nothing for a while.
+pub(super) async fn wait_until_idle(proxy: &Proxy) -> anyhow::Result<()> {
     until("the operator stops writing", PATIENCE, async || {
         let before = proxy.writes();
         tokio::time::sleep(QUIET).await;

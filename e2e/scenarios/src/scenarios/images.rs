@@ -1,4 +1,4 @@
-//! Bundles in images: pulled once, recorded, and upgraded when their tag moves.
+//! Bundles in images: pulled once, stored in the revision record, and upgraded when their tag moves.
 
 use std::{collections::BTreeMap, fs};
 
@@ -28,14 +28,12 @@ const USER: &str = "puller";
 
 const PASSWORD: &str = "kept out of every log";
 
-pub(super) async fn a_bundle_in_an_image_needs_no_registry_once_it_is_recorded(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn a_recorded_bundle_image_needs_no_registry(cluster: &TestCluster) -> anyhow::Result<()> {
     let authority = TestAuthority::new("Registry CA");
     let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
     let older = registry.store("stable", &packed("sample.v1")?);
-    ask_for_credentials(&registry);
-    let operator = trusting(cluster, &authority)?;
+    require_credentials(&registry);
+    let operator = start_with_registry(cluster, &authority)?;
     let running = operator.start()?;
     let stable = registry.image("stable").to_string();
     let object = json!({
@@ -43,26 +41,30 @@ pub(super) async fn a_bundle_in_an_image_needs_no_registry_once_it_is_recorded(
         "spec": {"namespace": sample::NAMESPACE, "source": {"image": {"ref": stable, "pullSecret": PULL_SECRET}}},
     });
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
-    upgrade::stopped(cluster, "PullSecretMissing", "windlass-system/pull not found").await?;
+    upgrade::wait_until_stopped(cluster, "PullSecretMissing", "windlass-system/pull not found").await?;
     add_pull_secret(cluster, &registry).await?;
     let installed = ready(&cluster.client, "sample", PATIENCE).await?;
-    came_from(cluster, &installed, "sample.v1", &registry, &older, 1).await?;
+    check_origin(cluster, &installed, "sample.v1", &registry, &older, 1).await?;
 
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     registry.fail(|_, _| Some(response(503, "")));
     running.kill().await?;
     let _running = operator.start()?;
-    until("the record stands in for the registry", PATIENCE, async || {
-        let object = deployment(cluster).await?;
-        let words = conditions(&object);
-        let says = words.contains("Accepted=True RegistryUnavailable")
-            && words.contains("continuing from the record of revision 1")
-            && current(&object, "Ready", "True").is_some();
-        Ok(check(says, || words))
-    })
+    until(
+        "the install continues without the registry",
+        PATIENCE,
+        async || {
+            let object = deployment(cluster).await?;
+            let words = conditions(&object);
+            let says = words.contains("Accepted=True RegistryUnavailable")
+                && words.contains("continuing from the record of revision 1")
+                && current(&object, "Ready", "True").is_some();
+            Ok(check(says, || words))
+        },
+    )
     .await?;
-    came_from(
+    check_origin(
         cluster,
         &deployment(cluster).await?,
         "sample.v1",
@@ -73,8 +75,8 @@ pub(super) async fn a_bundle_in_an_image_needs_no_registry_once_it_is_recorded(
     .await?;
 
     let newer = registry.store("stable", &packed("sample.v2")?);
-    ask_for_credentials(&registry);
-    until("the bundle that the tag leads to now", PATIENCE, async || {
+    require_credentials(&registry);
+    until("the new bundle of the tag is installed", PATIENCE, async || {
         let object = deployment(cluster).await?;
         let is_there = text(&object, "/status/installed/name") == "sample.v2"
             && current(&object, "Ready", "True").is_some();
@@ -82,7 +84,7 @@ pub(super) async fn a_bundle_in_an_image_needs_no_registry_once_it_is_recorded(
     })
     .await?;
     traffic::finish(load).await?;
-    came_from(
+    check_origin(
         cluster,
         &deployment(cluster).await?,
         "sample.v2",
@@ -93,7 +95,7 @@ pub(super) async fn a_bundle_in_an_image_needs_no_registry_once_it_is_recorded(
     .await
 }
 
-pub(super) async fn an_image_that_cannot_be_pulled_leaves_what_is_installed(
+pub(super) async fn an_image_that_cannot_be_pulled_keeps_the_installed_bundle(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let authority = TestAuthority::new("Registry CA");
@@ -103,16 +105,17 @@ pub(super) async fn an_image_that_cannot_be_pulled_leaves_what_is_installed(
     let claimed = ContentDigest::compute(b"something else");
     registry.store("v2", &newer);
     registry.store_manifest(claimed.as_str(), IMAGE_MANIFEST, newer.manifest().clone());
-    let _running = trusting(cluster, &authority)?.start()?;
+    let _running = start_with_registry(cluster, &authority)?.start()?;
     let image = registry.image("v1");
     let mut object = json!({
         "apiVersion": "windlass.dev/v1alpha1", "kind": "BundleDeployment", "metadata": {"name": "sample"},
         "spec": {"namespace": sample::NAMESPACE},
     });
-    object["spec"]["source"] = json!({"image": {"ref": image.with_digest(installed_digest.clone()).to_string()}});
+    object["spec"]["source"] =
+        json!({"image": {"ref": image.with_digest(installed_digest.clone()).to_string()}});
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    let serving = upgrade::serving(cluster).await?;
+    let serving = upgrade::serving_state(cluster).await?;
     let cases = [
         (registry.image("missing").to_string(), "ImageNotFound"),
         (image.with_digest(claimed).to_string(), "ImageDigestMismatch"),
@@ -126,12 +129,12 @@ pub(super) async fn an_image_that_cannot_be_pulled_leaves_what_is_installed(
         } else {
             "correct"
         };
-        let object = upgrade::stopped(cluster, reason, words).await?;
+        let object = upgrade::wait_until_stopped(cluster, reason, words).await?;
         anyhow::ensure!(
             text(&object, "/status/installed/name") == "sample.v1"
                 && object["status"]["installed"]["healthy"] == true
-                && upgrade::serving(cluster).await? == serving,
-            "{reason}: what is installed was touched: {}",
+                && upgrade::serving_state(cluster).await? == serving,
+            "{reason}: the installed bundle was changed: {}",
             object["status"]
         );
     }
@@ -147,7 +150,7 @@ pub(super) async fn the_command_installs_from_an_image_and_from_a_folder(
     let authority = TestAuthority::new("Registry CA");
     let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
     let digest = registry.store("v1", &packed("sample.v1")?);
-    let operator = trusting(cluster, &authority)?;
+    let operator = start_with_registry(cluster, &authority)?;
     let authorities = cluster.operator.bundle_dir.join(AUTHORITIES);
     let (image, missing) = (registry.image("v1"), registry.image("missing").to_string());
     let reference = image.to_string();
@@ -164,7 +167,7 @@ pub(super) async fn the_command_installs_from_an_image_and_from_a_folder(
     anyhow::ensure!(said.contains("CustomResourceDefinition"), "{said}");
     anyhow::ensure!(
         get(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?.is_none(),
-        "a preview has written"
+        "the dry run has created the BundleDeployment"
     );
 
     let _running = operator.start()?;
@@ -222,8 +225,11 @@ pub(super) async fn the_command_installs_from_an_image_and_from_a_folder(
     Ok(())
 }
 
-/// The operator, trusting the registry and looking often where tags lead.
-pub(super) fn trusting(cluster: &TestCluster, authority: &TestAuthority) -> anyhow::Result<OperatorProcess> {
+/// Starts an operator that trusts the registry and checks tags frequently.
+pub(super) fn start_with_registry(
+    cluster: &TestCluster,
+    authority: &TestAuthority,
+) -> anyhow::Result<OperatorProcess> {
     let file = cluster.operator.bundle_dir.join(AUTHORITIES);
     fs::write(&file, authority.pem())?;
     let mut operator = cluster.operator.clone();
@@ -247,8 +253,8 @@ fn authorization() -> String {
     format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")))
 }
 
-/// Has the registry answer only those who show the credentials.
-fn ask_for_credentials(registry: &TestRegistry) {
+/// Makes the registry reject requests without credentials.
+fn require_credentials(registry: &TestRegistry) {
     registry.fail(|head, _| {
         let shown = head.headers.get("authorization");
         if shown.is_some_and(|shown| shown.as_bytes() == authorization().as_bytes()) {
@@ -275,8 +281,8 @@ async fn deployment(cluster: &TestCluster) -> anyhow::Result<Value> {
     object.context("no BundleDeployment")
 }
 
-/// The status and the record say which image is installed, by its digest.
-async fn came_from(
+/// Checks that the status and the record contain the digest of the installed image.
+async fn check_origin(
     cluster: &TestCluster,
     object: &Value,
     bundle: &str,
@@ -288,7 +294,7 @@ async fn came_from(
     let installed = &object["status"]["installed"];
     anyhow::ensure!(
         installed["name"] == bundle && installed["image"] == image && installed["revision"] == revision,
-        "not {bundle} of {image}: {}",
+        "expected {bundle} of {image}: {}",
         object["status"]
     );
     let path = format!(

@@ -1,4 +1,4 @@
-//! Targets of people who install no bundle.
+//! Targets without a bundle.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -9,16 +9,16 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Where the ServingCertificate is.
+/// The namespace of the ServingCertificate.
 pub(super) const NAMESPACE: &str = "by-hand";
 
-/// Who applies a definition.
+/// The field manager that applies a CRD.
 const OWNER: &str = "an-owner";
 
-/// Our field manager.
+/// The operator's field manager.
 const INJECT: &str = "windlass-inject";
 
-/// Creates a Service and a ServingCertificate for it, which no pod serves.
+/// Creates a Service without pods, and its ServingCertificate.
 pub(super) async fn create_certificate(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let namespace = json!({"metadata": {"name": NAMESPACE}});
@@ -40,7 +40,7 @@ pub(super) async fn create_certificate(cluster: &TestCluster) -> anyhow::Result<
     Ok(())
 }
 
-/// A definition that asks for the trust bundle, with a conversion that is never called: it has one version.
+/// A CRD that requests the trust bundle. Its conversion is never called, since it has one version.
 fn definition(plural: &str) -> Value {
     let kind = plural.trim_end_matches('s');
     json!({
@@ -65,7 +65,7 @@ fn has_bundle(definition: &Value) -> bool {
     bundle.is_some_and(|bundle| bundle.as_str().is_some_and(|text| !text.is_empty()))
 }
 
-fn is_ours(definition: &Value) -> bool {
+fn is_owned_by_windlass(definition: &Value) -> bool {
     let entries = definition["metadata"]["managedFields"].as_array();
     entries
         .into_iter()
@@ -73,8 +73,8 @@ fn is_ours(definition: &Value) -> bool {
         .any(|entry| entry["manager"] == INJECT && entry["fieldsV1"].get("f:spec").is_some())
 }
 
-/// An owner that applies is refused while anybody else owns a field of what it drops; whoever writes in any other way is not.
-pub(super) async fn who_applies_a_definition_may_drop_its_conversion(
+/// An apply that removes the conversion fails while another manager owns a field in it. Other writes do not fail.
+pub(super) async fn an_owner_can_remove_the_conversion_of_an_applied_crd(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -87,28 +87,28 @@ pub(super) async fn who_applies_a_definition_may_drop_its_conversion(
     succeed(client, "POST", CRDS, Some(&created)).await?;
     let created_path = format!("{CRDS}/createds.by-hand.example.com");
     until(
-        "both have the trust bundle, and ours is what we may keep",
+        "both have the trust bundle, and Windlass owns no field of the applied one",
         PATIENCE,
         async || {
-            let applied = get(client, &path).await?.context("gone")?;
-            let created = get(client, &created_path).await?.context("gone")?;
-            let is_done = has_bundle(&applied) && has_bundle(&created) && !is_ours(&applied);
+            let applied = get(client, &path).await?.context("it does not exist")?;
+            let created = get(client, &created_path).await?.context("it does not exist")?;
+            let is_done = has_bundle(&applied) && has_bundle(&created) && !is_owned_by_windlass(&applied);
             Ok(check(is_done, || format!("{applied}\n{created}")))
         },
     )
     .await?;
-    let created = get(client, &created_path).await?.context("gone")?;
+    let created = get(client, &created_path).await?.context("it does not exist")?;
     anyhow::ensure!(
-        is_ours(&created),
-        "a second write of what nobody applies: {created}"
+        is_owned_by_windlass(&created),
+        "the created CRD was written again: {created}"
     );
     applied["spec"]["conversion"] = json!({"strategy": "None"});
     let answer = request::apply(client, &path, OWNER, false, &applied).await?;
     anyhow::ensure!(
         answer.code < 300,
-        "the owner may not drop the conversion: {answer}"
+        "the owner cannot remove the conversion: {answer}"
     );
-    let dropped = get(client, &path).await?.context("gone")?;
+    let dropped = get(client, &path).await?.context("it does not exist")?;
     anyhow::ensure!(
         dropped["spec"]["conversion"] == json!({"strategy": "None"}),
         "{dropped}"

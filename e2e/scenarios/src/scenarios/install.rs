@@ -20,7 +20,7 @@ pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(cluster: &TestCl
     for field in ["conversions", "webhooks"] {
         let states = deployed["status"][field]
             .as_array()
-            .context("no states in the status")?;
+            .context("the status has no states")?;
         anyhow::ensure!(!states.is_empty(), "status.{field} is empty");
         anyhow::ensure!(
             states.iter().all(|entry| entry["state"] == "Armed"),
@@ -41,7 +41,7 @@ pub(super) async fn all_three_webhook_kinds_are_armed_and_serve(cluster: &TestCl
     Ok(())
 }
 
-pub(super) async fn conversion_alone_is_armed(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_bundle_with_only_a_conversion_is_armed(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     install(
         &cluster.client,
@@ -53,7 +53,7 @@ pub(super) async fn conversion_alone_is_armed(cluster: &TestCluster) -> anyhow::
     let gadget = json!({
         "apiVersion": "sample.windlass.dev/v1", "kind": "Gadget", "metadata": {"name": "one"}, "spec": {"size": 7},
     });
-    traffic::namespace(cluster, traffic::NAMESPACE).await?;
+    traffic::create_namespace(cluster, traffic::NAMESPACE).await?;
     let collection = |version| format!("/apis/{}/{version}/namespaces/traffic/gadgets", sample::GROUP);
     succeed(&cluster.client, "POST", &collection("v1"), Some(&gadget)).await?;
     let converted = get(&cluster.client, &format!("{}/one", collection("v1beta1"))).await?;
@@ -62,7 +62,7 @@ pub(super) async fn conversion_alone_is_armed(cluster: &TestCluster) -> anyhow::
     Ok(())
 }
 
-pub(super) async fn admission_of_one_namespace_leaves_others_alone(
+pub(super) async fn admission_webhooks_of_one_namespace_skip_others(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -84,14 +84,14 @@ pub(super) async fn admission_of_one_namespace_leaves_others_alone(
     Ok(())
 }
 
-pub(super) async fn the_newer_bundle_takes_over_under_load(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn an_upgrade_under_load_fails_no_call(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     cluster.bundle("sample.v2")?;
     sample::set_source(cluster, "sample.v2").await?;
-    // A client may use the new version as soon as it is served.
+    // Clients may use the new version as soon as it is served.
     let collection = sample::widgets(traffic::NAMESPACE, "v2");
     until("v2 is served", PATIENCE, async || {
         let answer = request::send(&cluster.client, "GET", &collection, None).await?;
@@ -110,7 +110,7 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(cluster: &TestCluster
     traffic::finish(newest).await?;
     anyhow::ensure!(
         text(&upgraded, "/status/installed/name") == "sample.v2",
-        "the status names {}",
+        "the installed bundle is {}",
         upgraded["status"]["installed"]
     );
     load.at_least(100).await?;
@@ -120,7 +120,7 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(cluster: &TestCluster
         events
             .iter()
             .any(|event| text(event, "/reason") == "CanaryStarting"),
-        "the new revision was not tried out"
+        "the new revision had no canary"
     );
     let crd = sample::crd(cluster).await?;
     anyhow::ensure!(
@@ -138,9 +138,6 @@ pub(super) async fn the_newer_bundle_takes_over_under_load(cluster: &TestCluster
         None,
     )
     .await?;
-    anyhow::ensure!(
-        unknown.code == 404,
-        "a version that nobody declared is served: {unknown}"
-    );
+    anyhow::ensure!(unknown.code == 404, "an undeclared version is served: {unknown}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Windlass itself: installed by its manifests, upgraded, removed, installed again. Its pods run on the node.
+//! Windlass is installed by its manifests, upgraded, removed, and installed again. Its pods run on the node.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use windlass::commands::manifests;
 
-use super::{guard::writes, halves, traffic};
+use super::{guard::writes, split_processes, traffic};
 use crate::{
     command::argument,
     load::Load,
@@ -15,66 +15,71 @@ use crate::{
     test_cluster::{TestCluster, path_of},
 };
 
-/// What docs/removal.md says to delete for a while, in this order.
-const FOR_A_WHILE: [&str; 4] = ["guard.yaml", "deployment.yaml", "certificates.yaml", "rbac.yaml"];
+/// The manifests that docs/removal.md deletes for a temporary removal, in this order.
+const TEMPORARY_REMOVAL: [&str; 4] = ["guard.yaml", "deployment.yaml", "certificates.yaml", "rbac.yaml"];
 
-/// How long all pods of Windlass may take to be replaced, or to end: those that end answer whoever still asks them.
-const LONG: Duration = Duration::from_secs(150);
+/// The time limit for replacing or terminating all pods of Windlass. Terminating pods still answer late
+/// requests.
+const ROLLOUT_LIMIT: Duration = Duration::from_secs(150);
 
-/// The pods of Windlass.
+/// The collection with the pods of Windlass.
 const PODS: &str = "/api/v1/namespaces/windlass-system/pods";
 
-/// The Secret of the CA that signs for the guard.
+/// The CA Secret of the guard.
 const GUARD_KEYS: &str = "windlass-system.windlass";
 
-/// The namespace of what no bundle brings.
+/// The namespace of objects that no bundle contains.
 const PLATFORM: &str = "platform";
 
-/// The Secret of a certificate there.
+/// The Secret of a certificate in that namespace.
 const SECRET: &str = "/api/v1/namespaces/platform/secrets/hook-cert";
 
-pub(super) async fn windlass_itself_comes_changes_and_goes_without_a_failed_call(
+pub(super) async fn windlass_is_installed_upgraded_and_removed_without_a_failed_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     install(cluster, &manifests::image()).await?;
     install_sample(cluster).await?;
-    let certified = halves::certified_service(cluster, PLATFORM).await?;
+    let certified = split_processes::certified_service(cluster, PLATFORM).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    writes::until_asked(cluster).await?;
+    writes::wait_until_guarded(cluster).await?;
 
     tokio::select! {
         upgraded = install(cluster, operator::NEXT_IMAGE) => upgraded?,
-        passed = writes::until_one_passes(cluster) => passed?,
+        passed = writes::send_until_allowed(cluster) => passed?,
     }
-    works(cluster, &load).await.context("after the upgrade")?;
+    check_rotation_and_guard(cluster, &load)
+        .await
+        .context("after the upgrade")?;
 
-    let keys = keys(cluster).await?;
-    for file in FOR_A_WHILE {
+    let keys = ca_secrets(cluster).await?;
+    for file in TEMPORARY_REMOVAL {
         remove(cluster, &manifests::objects_of(file)?).await?;
     }
-    pods_are_gone(cluster).await?;
+    wait_until_pods_end(cluster).await?;
     load.at_least(100).await?;
-    let kept = self::keys(cluster).await?;
-    anyhow::ensure!(kept == keys, "the keys were {keys:?}, and are {kept:?}");
+    let kept = self::ca_secrets(cluster).await?;
+    anyhow::ensure!(kept == keys, "the keys before: {keys:?}; after: {kept:?}");
 
     install(cluster, &manifests::image()).await?;
-    works(cluster, &load).await.context("installed again")?;
-    let kept = self::keys(cluster).await?;
-    anyhow::ensure!(kept == keys, "the keys were {keys:?}, and are {kept:?}");
+    check_rotation_and_guard(cluster, &load)
+        .await
+        .context("installed again")?;
+    let kept = self::ca_secrets(cluster).await?;
+    anyhow::ensure!(kept == keys, "the keys before: {keys:?}; after: {kept:?}");
     traffic::finish(load).await?;
 
     cluster.command.succeed(&["uninstall", "sample"]).await?;
-    for_good(cluster).await?;
+    remove_permanently(cluster).await?;
     let left = get(&cluster.client, SECRET).await?.unwrap_or_default();
     anyhow::ensure!(
         left["data"] == certified["data"],
-        "the Secret was {certified}, and is {left}"
+        "the Secret before: {certified}; after: {left}"
     );
     Ok(())
 }
 
-/// Installs a bundle by the command: the pods of the manifests have no folder of bundles.
+/// Installs a bundle with the command: the pods of the manifests have no bundle folder.
 pub(super) async fn install_sample(cluster: &TestCluster) -> anyhow::Result<()> {
     let folder = sample::bundle("sample.v1");
     let folder = argument(&folder)?;
@@ -89,8 +94,8 @@ pub(super) async fn install_sample(cluster: &TestCluster) -> anyhow::Result<()> 
     cluster.command.succeed(&arguments).await.map(|_| ())
 }
 
-/// Applies the manifests as `kubectl apply --server-side` does, with pods of `image` that wait no longer than this cluster
-/// needs, until all of them are ready.
+/// Applies the manifests as `kubectl apply --server-side` does, with `image` and short waits, and waits until
+/// all pods are ready.
 pub(super) async fn install(cluster: &TestCluster, image: &str) -> anyhow::Result<()> {
     let mut objects = manifests::objects()?;
     for object in &mut objects {
@@ -101,11 +106,14 @@ pub(super) async fn install(cluster: &TestCluster, image: &str) -> anyhow::Resul
             arguments.extend(cluster.operator.arguments.iter().map(|word| json!(word)));
         }
     }
-    anyhow::ensure!(roll_out(cluster, objects).await? == 2, "not both Deployments");
+    anyhow::ensure!(
+        roll_out(cluster, objects).await? == 2,
+        "the manifests do not contain two Deployments"
+    );
     Ok(())
 }
 
-/// Applies objects until the Deployments among them are ready; how many these are.
+/// Applies objects and waits until their Deployments are rolled out. Returns the number of Deployments.
 pub(super) async fn roll_out(cluster: &TestCluster, objects: Vec<Value>) -> anyhow::Result<usize> {
     let mut deployments = Vec::new();
     for object in objects {
@@ -117,7 +125,7 @@ pub(super) async fn roll_out(cluster: &TestCluster, objects: Vec<Value>) -> anyh
         anyhow::ensure!([200, 201].contains(&answer.code), "{path}: {answer}");
     }
     for path in &deployments {
-        until(&format!("{path} is rolled out"), LONG, async || {
+        until(&format!("{path} is rolled out"), ROLLOUT_LIMIT, async || {
             let live = get(&cluster.client, path).await?.unwrap_or_default();
             Ok(check(is_rolled_out(&live), || live["status"].to_string()))
         })
@@ -126,16 +134,16 @@ pub(super) async fn roll_out(cluster: &TestCluster, objects: Vec<Value>) -> anyh
     Ok(deployments.len())
 }
 
-/// Windlass rotates what it has installed, and answers for the guard.
-async fn works(cluster: &TestCluster, load: &Load) -> anyhow::Result<()> {
+/// Checks that Windlass rotates a CA and serves the guard.
+async fn check_rotation_and_guard(cluster: &TestCluster, load: &Load) -> anyhow::Result<()> {
     sample::rotate(cluster, "ca").await?;
-    writes::until_asked(cluster).await?;
+    writes::wait_until_guarded(cluster).await?;
     load.at_least(50).await
 }
 
-/// What is issued from, by the name of its Secret: the uid. The guard's own is left out: it goes with its Service if that is seen
-/// before the controllers end, and is made anew.
-async fn keys(cluster: &TestCluster) -> anyhow::Result<serde_json::Map<String, Value>> {
+/// Returns the uids of the CA Secrets by name, without the guard's. That one is deleted with its Service if
+/// the controllers still run, and then issued again.
+async fn ca_secrets(cluster: &TestCluster) -> anyhow::Result<serde_json::Map<String, Value>> {
     let path = format!("/api/v1/namespaces/{}/secrets", operator::NAMESPACE);
     let secrets = list(&cluster.client, &path).await?;
     let secrets = secrets
@@ -148,7 +156,7 @@ async fn keys(cluster: &TestCluster) -> anyhow::Result<serde_json::Map<String, V
             (name, secret["metadata"]["uid"].clone())
         })
         .collect();
-    anyhow::ensure!(!keys.is_empty(), "there are no keys");
+    anyhow::ensure!(!keys.is_empty(), "there are no CA Secrets");
     Ok(keys)
 }
 
@@ -161,22 +169,22 @@ async fn remove(cluster: &TestCluster, objects: &[Value]) -> anyhow::Result<()> 
     Ok(())
 }
 
-async fn pods_are_gone(cluster: &TestCluster) -> anyhow::Result<()> {
-    until("no pod of Windlass is left", LONG, async || {
+async fn wait_until_pods_end(cluster: &TestCluster) -> anyhow::Result<()> {
+    until("all pods of Windlass are deleted", ROLLOUT_LIMIT, async || {
         let pods = list(&cluster.client, PODS).await?;
         Ok(check(pods.is_empty(), || format!("{} pods", pods.len())))
     })
     .await
 }
 
-/// The steps of docs/removal.md after all bundles are uninstalled.
-async fn for_good(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Follows docs/removal.md after all bundles are uninstalled.
+async fn remove_permanently(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     for name in ["windlass", "windlass-certificates"] {
         let path = format!("/apis/apps/v1/namespaces/windlass-system/deployments/{name}");
         succeed(client, "PATCH", &path, Some(&json!({"spec": {"replicas": 0}}))).await?;
     }
-    pods_are_gone(cluster).await?;
+    wait_until_pods_end(cluster).await?;
     for namespace in [PLATFORM, operator::NAMESPACE] {
         let collection = serving_certificates(namespace);
         for certificate in list(client, &collection).await? {
@@ -189,7 +197,7 @@ async fn for_good(cluster: &TestCluster) -> anyhow::Result<()> {
     remove(cluster, &manifests::objects()?).await?;
     for object in manifests::objects()? {
         let path = path_of(&object);
-        until(&format!("{path} is gone"), LONG, async || {
+        until(&format!("{path} is deleted"), ROLLOUT_LIMIT, async || {
             let live = get(client, &path).await?;
             Ok(check(live.is_none(), || {
                 live.map(|live| live["status"].to_string()).unwrap_or_default()

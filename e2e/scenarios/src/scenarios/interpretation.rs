@@ -1,4 +1,4 @@
-//! What customizations say of objects of a bundle.
+//! Customizations that interpret objects of a bundle.
 
 use std::{fs, path::PathBuf};
 
@@ -21,7 +21,7 @@ const OWN: &str = "/apis/windlass.dev/v1alpha1/bundledeployments/own";
 const INTERPRETATIONS: &str = "/apis/interpretation.windlass.dev/v1alpha1/resourceinterpretations";
 const KARMADAS: &str = "/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations";
 
-/// Makes the cluster serve the kinds of customizations, and one that is not known natively.
+/// Creates the CRDs of customizations, and of a kind without native interpretation.
 async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
     let scalers = foreign::crd(
         "autoscaling.k8s.io/v1",
@@ -48,8 +48,8 @@ fn bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<PathBuf> {
     Ok(bundle)
 }
 
-/// Customizes VerticalPodAutoscalers by a condition.
-fn by_condition() -> Value {
+/// A customization of VerticalPodAutoscalers with a condition.
+fn condition_customization() -> Value {
     json!({
         "apiVersion": "interpretation.windlass.dev/v1alpha1", "kind": "ResourceInterpretation",
         "metadata": {"name": "scalers"},
@@ -60,8 +60,8 @@ fn by_condition() -> Value {
     })
 }
 
-/// Customizes them by a script.
-fn by_script(script: &str) -> Value {
+/// A customization of VerticalPodAutoscalers with a script.
+fn script_customization(script: &str) -> Value {
     json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
         "metadata": {"name": "scalers"},
@@ -72,8 +72,8 @@ fn by_script(script: &str) -> Value {
     })
 }
 
-/// Says of the VerticalPodAutoscaler how it is, as what makes recommendations does.
-async fn say(cluster: &TestCluster, status: &str) -> anyhow::Result<()> {
+/// Sets the status of the VerticalPodAutoscaler, as its recommender does.
+async fn set_status(cluster: &TestCluster, status: &str) -> anyhow::Result<()> {
     let status = json!({"status": {"phase": "Watching", "conditions": [
         {"type": "RecommendationProvided", "status": status, "reason": "Samples", "message": "3 of 8 samples"},
     ]}});
@@ -82,8 +82,8 @@ async fn say(cluster: &TestCluster, status: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until Available has that status, for a reason, in these words.
-pub(super) async fn available(
+/// Waits until Available has this status and reason, and a message with all of `words`.
+pub(super) async fn wait_for_available(
     cluster: &TestCluster,
     status: &str,
     reason: &str,
@@ -110,16 +110,22 @@ pub(super) async fn a_bundle_is_available_when_its_custom_resource_is_healthy(
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     define(cluster).await?;
-    succeed(client, "POST", INTERPRETATIONS, Some(&by_condition())).await?;
+    succeed(client, "POST", INTERPRETATIONS, Some(&condition_customization())).await?;
     let _operator = cluster.operator.start()?;
     bundle(cluster, "one")?;
-    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&rights::own("one"))).await?;
+    succeed(
+        client,
+        "POST",
+        BUNDLE_DEPLOYMENTS,
+        Some(&rights::bundle_deployment("one")),
+    )
+    .await?;
     let scaler = "VerticalPodAutoscaler own-system/sizes";
-    let waiting = available(cluster, "False", "ObjectUnhealthy", &[scaler, "no status yet"]).await?;
+    let waiting = wait_for_available(cluster, "False", "ObjectUnhealthy", &[scaler, "no status yet"]).await?;
     for step in ["Accepted", "Installed", "Armed", "Migrated", "Progressing"] {
         anyhow::ensure!(
             current(&waiting, step, "True").is_some(),
-            "{step} waits, too: {}",
+            "{step} waits too: {}",
             conditions(&waiting)
         );
     }
@@ -127,15 +133,15 @@ pub(super) async fn a_bundle_is_available_when_its_custom_resource_is_healthy(
         waiting["status"]["installed"]["revision"] == 1,
         "it is not installed: {waiting}"
     );
-    say(cluster, "False").await?;
+    set_status(cluster, "False").await?;
     let words = [scaler, "ResourceInterpretation scalers"];
-    available(cluster, "False", "ObjectUnhealthy", &words).await?;
-    say(cluster, "True").await?;
+    wait_for_available(cluster, "False", "ObjectUnhealthy", &words).await?;
+    set_status(cluster, "True").await?;
     ready(client, "own", PATIENCE).await?;
 
-    // What is installed may become unhealthy, and another revision follows all the same.
-    say(cluster, "False").await?;
-    available(cluster, "False", "ObjectUnhealthy", &words).await?;
+    // An installed object becomes unhealthy, and the next revision is installed nevertheless.
+    set_status(cluster, "False").await?;
+    wait_for_available(cluster, "False", "ObjectUnhealthy", &words).await?;
     bundle(cluster, "two")?;
     steps::set_source(client, "own", "two").await?;
     until("the next revision is installed", PATIENCE, async || {
@@ -144,29 +150,30 @@ pub(super) async fn a_bundle_is_available_when_its_custom_resource_is_healthy(
         Ok(check(is_installed, || conditions(&object)))
     })
     .await?;
-    available(cluster, "False", "ObjectUnhealthy", &words).await?;
+    wait_for_available(cluster, "False", "ObjectUnhealthy", &words).await?;
 
-    // Nobody is asked any more.
+    // Interpretation is disabled.
     let switch = |to: &str| json!({"spec": {"interpretation": to}});
     succeed(client, "PATCH", OWN, Some(&switch("Disabled"))).await?;
     ready(client, "own", PATIENCE).await?;
     succeed(client, "PATCH", OWN, Some(&switch("Enabled"))).await?;
-    available(cluster, "False", "ObjectUnhealthy", &words).await?;
-    say(cluster, "True").await?;
+    wait_for_available(cluster, "False", "ObjectUnhealthy", &words).await?;
+    set_status(cluster, "True").await?;
     ready(client, "own", PATIENCE).await?;
 
-    // Of customizations of one object Karmada's counts, as it is now.
-    let broken = by_script("function InterpretHealth(observedObj)\n  error('not today')\nend");
+    // Karmada's customization takes precedence over Windlass's for the same object, and its latest version
+    // applies.
+    let broken = script_customization("function InterpretHealth(observedObj)\n  error('not today')\nend");
     succeed(client, "POST", KARMADAS, Some(&broken)).await?;
     let words = [scaler, "ResourceInterpreterCustomization scalers", "not today"];
-    let unknown = available(cluster, "Unknown", "HealthUnknown", &words).await?;
+    let unknown = wait_for_available(cluster, "Unknown", "HealthUnknown", &words).await?;
     anyhow::ensure!(
         current(&unknown, "Armed", "True").is_some(),
         "{}",
         conditions(&unknown)
     );
     let path = format!("{KARMADAS}/scalers");
-    let phase = by_script(
+    let phase = script_customization(
         "function InterpretHealth(observedObj)\n  return observedObj.status.phase == 'Watching'\nend",
     );
     succeed(client, "PATCH", &path, Some(&phase)).await?;

@@ -1,4 +1,4 @@
-//! An interpreter of a bundle, asked as Karmada asks it: by the webhook configuration that leads to it.
+//! An interpreter webhook of a bundle, called through its webhook configuration as Karmada calls it.
 
 use std::{fs, sync::Arc};
 
@@ -21,15 +21,15 @@ use crate::{
 
 const NAMESPACE: &str = "sample-interpreter-system";
 
-/// The Service, and the ServingCertificate that it asks for.
+/// The name of the Service and of its ServingCertificate.
 const SERVICE: &str = "sample-interpreter";
 
-/// Where the configuration stands, beside the bundle.
+/// The path of the webhook configuration, which is not part of the bundle.
 const CONFIGURATION: &str = "interpreter/karmada/resourceinterpreterwebhookconfiguration.yaml";
 
 const CONFIGURATIONS: &str = "/apis/config.karmada.io/v1alpha1/resourceinterpreterwebhookconfigurations";
 
-/// All of its replicas are ready.
+/// A workload with all replicas ready.
 fn workload() -> Value {
     json!({
         "apiVersion": "workload.example.io/v1alpha1", "kind": "Workload",
@@ -51,7 +51,7 @@ pub(super) async fn an_interpreter_is_called_while_its_certificates_rotate(
     let configuration = fs::read_to_string(sample::bundle(CONFIGURATION))?;
     let configuration: Value = serde_saphyr::from_str(&configuration)?;
     succeed(client, "POST", CONFIGURATIONS, Some(&configuration)).await?;
-    let first = bundle_other_than(cluster, "").await?;
+    let first = wait_for_other_bundle(cluster, "").await?;
 
     let endpoints = Arc::new(ServiceEndpoints::new(client));
     let transport = Transport::new(TransportOptions {
@@ -62,14 +62,14 @@ pub(super) async fn an_interpreter_is_called_while_its_certificates_rotate(
     let webhooks = Arc::new(Webhooks::new(Arc::new(InterpreterClient::new(transport))));
     let interpreter = ResourceInterpreter::new(vec![webhooks.clone()]);
     let following = tokio::spawn(follow_webhook_configurations(client.clone(), webhooks));
-    until("the interpreter answers", PATIENCE, async || {
-        Ok(ask(&interpreter).await)
+    until("the interpreter responds", PATIENCE, async || {
+        Ok(check_health(&interpreter).await)
     })
     .await?;
 
     let calls = ServerCalls::start(move || {
         let interpreter = interpreter.clone();
-        async move { ask(&interpreter).await }
+        async move { check_health(&interpreter).await }
     });
     calls.at_least(50).await?;
     rotate(client, NAMESPACE, SERVICE, "leaf", PATIENCE).await?;
@@ -78,15 +78,15 @@ pub(super) async fn an_interpreter_is_called_while_its_certificates_rotate(
         rotate(client, NAMESPACE, SERVICE, "ca", PATIENCE).await?;
         calls.at_least(50).await?;
     }
-    bundle_other_than(cluster, &first).await?;
+    wait_for_other_bundle(cluster, &first).await?;
     let (made, connections) = (calls.end().await?, endpoints.connections());
     tracing::info!(calls = made, connections, "No call failed");
     following.abort();
     Ok(())
 }
 
-/// Asks whether the workload is healthy, which it is.
-async fn ask(interpreter: &ResourceInterpreter) -> Result<(), String> {
+/// Requests the health of the workload, and expects that it is healthy.
+async fn check_health(interpreter: &ResourceInterpreter) -> Result<(), String> {
     let workload = workload();
     let asked = interpreter.ask(Question::Health { object: &workload }).await;
     match asked {
@@ -96,11 +96,11 @@ async fn ask(interpreter: &ResourceInterpreter) -> Result<(), String> {
     }
 }
 
-/// The trust bundle that the configuration has, once it is another one than `before`.
-async fn bundle_other_than(cluster: &TestCluster, before: &str) -> anyhow::Result<String> {
+/// Waits for a trust bundle in the configuration that differs from `before`, and returns it.
+async fn wait_for_other_bundle(cluster: &TestCluster, before: &str) -> anyhow::Result<String> {
     let path = format!("{CONFIGURATIONS}/sample-interpreter");
-    until("the configuration has a trust bundle", PATIENCE, async || {
-        let configuration = get(&cluster.client, &path).await?.context("gone")?;
+    until("the configuration has a new trust bundle", PATIENCE, async || {
+        let configuration = get(&cluster.client, &path).await?.context("it does not exist")?;
         let bundle = text(&configuration, "/webhooks/0/clientConfig/caBundle").to_owned();
         let is_there = bundle != before;
         Ok(check(is_there, || configuration.to_string()).map(|()| bundle))

@@ -1,4 +1,5 @@
-//! Pods that cannot run beside those of the revision before, and what is said of an install that does not do all as its bundle asks.
+//! Pods that cannot run next to those of the previous revision, and warnings about settings that an install
+//! overrides.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +13,21 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// Puts a sample into the bundle folder whose pods use a port of their node.
-fn on_the_host(cluster: &TestCluster, base: &str) -> anyhow::Result<PathBuf> {
+/// Writes a sample whose pods use a host port into the bundle folder.
+fn bundle_with_host_port(cluster: &TestCluster, base: &str) -> anyhow::Result<PathBuf> {
     let bundle = cluster.bundle(base)?;
-    put_on_the_host(cluster, &bundle)?;
+    add_host_port(cluster, &bundle)?;
     Ok(bundle)
 }
 
-/// Gives the pods of a sample a port of their node.
-fn put_on_the_host(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
+/// Adds a host port to the pods of a sample.
+fn add_host_port(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     let port = "                  containerPort: 9443\n";
     cluster.edit(bundle, port, &format!("{port}                  hostPort: 9443\n"))
 }
 
-/// Gives the Deployment of a sample another name.
-fn rename(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
+/// Renames the Deployment of a sample.
+fn rename_deployment(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     for (from, to) in [
         (
             "- name: sample-operator\n        label",
@@ -42,8 +43,8 @@ fn rename(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds a label to what a sample's Deployment selects.
-fn select_more(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
+/// Adds a label to the pod selector of a sample.
+fn add_selector_label(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     let label = "app.kubernetes.io/name: sample-operator\n";
     for (above, indent) in [("matchLabels:\n", 14), ("labels:\n", 16)] {
         let line = format!("{above}{}{label}", " ".repeat(indent));
@@ -53,24 +54,24 @@ fn select_more(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn pods_on_a_port_of_their_node_give_way_to_others_only_when_allowed(
+pub(super) async fn pods_with_a_host_port_are_interrupted_only_when_allowed(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    on_the_host(cluster, "sample.v1")?;
+    bundle_with_host_port(cluster, "sample.v1")?;
     let object = bundle_deployment("sample", sample::NAMESPACE, "sample.v1");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
 
-    rename(cluster, &on_the_host(cluster, "sample.v2")?)?;
+    rename_deployment(cluster, &bundle_with_host_port(cluster, "sample.v2")?)?;
     sample::set_source(cluster, "sample.v2").await?;
     let path = sample::BUNDLE_DEPLOYMENT;
     let refused = condition(&cluster.client, path, "Accepted", "False", PATIENCE).await?;
-    let accepted = current(&refused, "Accepted", "False").context("it is accepted")?;
+    let accepted = current(&refused, "Accepted", "False").context("no condition Accepted")?;
     anyhow::ensure!(
         text(accepted, "/reason") == "UpgradeInterrupts"
             && text(accepted, "/message").contains("those of Deployment sample-system/sample-operator"),
-        "the refusal is {accepted}"
+        "the rejection is {accepted}"
     );
 
     let allowed = json!({"spec": {"upgrade": {"allowInterruption": true}}});
@@ -78,11 +79,11 @@ pub(super) async fn pods_on_a_port_of_their_node_give_way_to_others_only_when_al
     ready(&cluster.client, "sample", PATIENCE).await?;
     gone(&cluster.client, sample::DEPLOYMENT).await?;
 
-    // The same again with a selector, which cannot change: the Deployment ends with its pods.
+    // The same with a changed selector. It is immutable, so the Deployment is deleted with its pods.
     let newest = cluster.add_bundle(&sample::bundle("sample.v2"), "selects-more")?;
-    put_on_the_host(cluster, &newest)?;
-    rename(cluster, &newest)?;
-    select_more(cluster, &newest)?;
+    add_host_port(cluster, &newest)?;
+    rename_deployment(cluster, &newest)?;
+    add_selector_label(cluster, &newest)?;
     sample::set_source(cluster, "selects-more").await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     let path = sample::DEPLOYMENT.replace("/sample-operator", "/other-operator");
@@ -95,7 +96,7 @@ pub(super) async fn pods_on_a_port_of_their_node_give_way_to_others_only_when_al
     Ok(())
 }
 
-pub(super) async fn what_is_overridden_and_what_is_not_asked_is_said(
+pub(super) async fn overridden_settings_and_untested_webhooks_are_reported(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -123,7 +124,7 @@ pub(super) async fn what_is_overridden_and_what_is_not_asked_is_said(
         text(accepted, "/reason") == "AcceptedWithWarnings"
             && message.contains("Deployment sample-operator (type: Recreate)")
             && message.contains("admission webhook vwidget.sample.windlass.dev is not tested"),
-        "what is done otherwise is not said: {accepted}"
+        "the warnings are missing: {accepted}"
     );
     Ok(())
 }

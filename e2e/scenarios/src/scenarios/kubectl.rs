@@ -1,4 +1,4 @@
-//! What kubectl shows of Windlass's objects, asked for as kubectl asks.
+//! Windlass's objects as kubectl displays them, with the same requests.
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -13,59 +13,63 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// `Accept` of `kubectl get`.
+/// The `Accept` header of `kubectl get`.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// A column: its name, whether `-o wide` alone shows it, and what it shows.
-type Column = (&'static str, bool, Shown);
+/// A column: its name, whether only `-o wide` shows it, and its content.
+type Column = (&'static str, bool, CellContent);
 
-/// What a cell shows of an object.
+/// The content of a cell.
 #[derive(Clone, Copy)]
-enum Shown {
-    /// What is at a JSON pointer.
+enum CellContent {
+    /// The value at a JSON pointer.
     Field(&'static str),
-    /// A field of the condition of a type.
+    /// A field of the condition with this type.
     Condition(&'static str, &'static str),
-    /// For how long the object has been there.
+    /// The age of the object.
     Age,
 }
 
 const BUNDLE_DEPLOYMENT: &[Column] = &[
-    ("Name", false, Shown::Field("/metadata/name")),
-    ("Installed", false, Shown::Field("/status/installed/version")),
-    ("Next", false, Shown::Field("/status/next/version")),
-    ("Ready", false, Shown::Condition("Ready", "status")),
-    ("Reason", false, Shown::Condition("Ready", "reason")),
-    ("Age", false, Shown::Age),
-    ("Namespace", true, Shown::Field("/spec/namespace")),
-    ("Revision", true, Shown::Field("/status/installed/revision")),
-    ("Bundle", true, Shown::Field("/status/installed/name")),
-    ("Healthy", true, Shown::Field("/status/installed/healthy")),
-    ("Armed", true, Shown::Condition("Armed", "status")),
-    ("Message", true, Shown::Condition("Ready", "message")),
+    ("Name", false, CellContent::Field("/metadata/name")),
+    (
+        "Installed",
+        false,
+        CellContent::Field("/status/installed/version"),
+    ),
+    ("Next", false, CellContent::Field("/status/next/version")),
+    ("Ready", false, CellContent::Condition("Ready", "status")),
+    ("Reason", false, CellContent::Condition("Ready", "reason")),
+    ("Age", false, CellContent::Age),
+    ("Namespace", true, CellContent::Field("/spec/namespace")),
+    ("Revision", true, CellContent::Field("/status/installed/revision")),
+    ("Bundle", true, CellContent::Field("/status/installed/name")),
+    ("Healthy", true, CellContent::Field("/status/installed/healthy")),
+    ("Armed", true, CellContent::Condition("Armed", "status")),
+    ("Message", true, CellContent::Condition("Ready", "message")),
 ];
 
 const SERVING_CERTIFICATE: &[Column] = &[
-    ("Name", false, Shown::Field("/metadata/name")),
-    ("Service", false, Shown::Field("/spec/serviceName")),
-    ("Secret", false, Shown::Field("/spec/secretName")),
-    ("Phase", false, Shown::Field("/status/phase")),
-    ("Ready", false, Shown::Condition("Ready", "status")),
-    ("Reason", false, Shown::Condition("Ready", "reason")),
-    ("Not After", false, Shown::Field("/status/notAfter")),
-    ("Age", false, Shown::Age),
-    ("Renewal", true, Shown::Field("/status/renewalTime")),
-    ("CA", true, Shown::Field("/status/ca/current/generation")),
-    ("CA Renewal", true, Shown::Field("/status/ca/renewalTime")),
-    ("Endpoints", true, Shown::Field("/status/endpoints/ready")),
-    ("Targets", true, Shown::Field("/status/targets/total")),
-    ("Message", true, Shown::Condition("Ready", "message")),
+    ("Name", false, CellContent::Field("/metadata/name")),
+    ("Service", false, CellContent::Field("/spec/serviceName")),
+    ("Secret", false, CellContent::Field("/spec/secretName")),
+    ("Phase", false, CellContent::Field("/status/phase")),
+    ("Ready", false, CellContent::Condition("Ready", "status")),
+    ("Reason", false, CellContent::Condition("Ready", "reason")),
+    ("Not After", false, CellContent::Field("/status/notAfter")),
+    ("Age", false, CellContent::Age),
+    ("Renewal", true, CellContent::Field("/status/renewalTime")),
+    ("CA", true, CellContent::Field("/status/ca/current/generation")),
+    ("CA Renewal", true, CellContent::Field("/status/ca/renewalTime")),
+    ("Endpoints", true, CellContent::Field("/status/endpoints/ready")),
+    ("Targets", true, CellContent::Field("/status/targets/total")),
+    ("Message", true, CellContent::Condition("Ready", "message")),
 ];
 
-// === impl Shown ===
+// === impl CellContent ===
 
-impl Shown {
-    fn is_in(self, object: &Value, cell: &Value) -> bool {
+impl CellContent {
+    fn matches(self, object: &Value, cell: &Value) -> bool {
         match self {
             Self::Field(pointer) => object.pointer(pointer).unwrap_or(&Value::Null) == cell,
             Self::Condition(condition_type, field) => {
@@ -82,11 +86,11 @@ impl Shown {
     }
 }
 
-pub(super) async fn get_shows_what_the_objects_say(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn kubectl_get_shows_the_status(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     sample::settled(cluster).await?;
-    names_are_short(cluster).await?;
+    check_short_names(cluster).await?;
     let certificates = serving_certificates(NAMESPACE);
     for (collection, columns) in [
         (BUNDLE_DEPLOYMENTS, BUNDLE_DEPLOYMENT),
@@ -96,12 +100,19 @@ pub(super) async fn get_shows_what_the_objects_say(cluster: &TestCluster) -> any
             SERVING_CERTIFICATE,
         ),
     ] {
-        // The status may change between the two answers: then both are asked for again.
-        until(&format!("{collection} is shown as it is"), PATIENCE, async || {
-            let table = request::read_as(&cluster.client, collection, TABLE).await?;
-            let table = table.first().context("no table")?;
-            Ok(difference(table, &list(&cluster.client, collection).await?, columns)?.map_or(Ok(()), Err))
-        })
+        // The status may change between the two responses, so both are requested again.
+        until(
+            &format!("the table of {collection} equals its objects"),
+            PATIENCE,
+            async || {
+                let table = request::read_as(&cluster.client, collection, TABLE).await?;
+                let table = table.first().context("no table")?;
+                Ok(
+                    difference(table, &list(&cluster.client, collection).await?, columns)?
+                        .map_or(Ok(()), Err),
+                )
+            },
+        )
         .await?;
     }
     cluster.bundle("sample.v2")?;
@@ -110,7 +121,7 @@ pub(super) async fn get_shows_what_the_objects_say(cluster: &TestCluster) -> any
     let before = get(&cluster.client, path).await?.context("no BundleDeployment")?;
     succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
-    // What `kubectl get --watch` has shown meanwhile.
+    // The output of `kubectl get --watch` up to now.
     let watch = format!(
         "{BUNDLE_DEPLOYMENTS}?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dsample&resourceVersion={}",
         text(&before, "/metadata/resourceVersion")
@@ -140,11 +151,11 @@ pub(super) async fn get_shows_what_the_objects_say(cluster: &TestCluster) -> any
     Ok(())
 }
 
-/// How a table differs from the objects that it shows.
+/// Returns a difference between the table and the objects.
 fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::Result<Option<String>> {
     let definitions = table["columnDefinitions"]
         .as_array()
-        .context("a table has columns")?;
+        .context("the table has no columns")?;
     let defined: Vec<_> = definitions
         .iter()
         .map(|column| (text(column, "/name"), column["priority"] != 0))
@@ -154,8 +165,8 @@ fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::R
         defined == expected,
         "the columns are {defined:?}, not {expected:?}"
     );
-    let rows = table["rows"].as_array().context("a table has rows")?;
-    anyhow::ensure!(!objects.is_empty(), "there is nothing to be shown");
+    let rows = table["rows"].as_array().context("the table has no rows")?;
+    anyhow::ensure!(!objects.is_empty(), "there are no objects");
     anyhow::ensure!(
         rows.len() == objects.len(),
         "{} rows, {} objects",
@@ -165,7 +176,7 @@ fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::R
     for (row, object) in rows.iter().zip(objects) {
         for (position, (name, _, shown)) in columns.iter().enumerate() {
             let cell = &row["cells"][position];
-            if !shown.is_in(object, cell) {
+            if !shown.matches(object, cell) {
                 return Ok(Some(format!("{name} shows {cell} of {object}")));
             }
         }
@@ -173,8 +184,8 @@ fn difference(table: &Value, objects: &[Value], columns: &[Column]) -> anyhow::R
     Ok(None)
 }
 
-/// `kubectl get bd`, `kubectl get scert` and `kubectl get windlass` are understood.
-async fn names_are_short(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Checks that `kubectl get bd`, `kubectl get scert` and `kubectl get windlass` work.
+async fn check_short_names(cluster: &TestCluster) -> anyhow::Result<()> {
     let served = get(&cluster.client, "/apis/windlass.dev/v1alpha1")
         .await?
         .context("not served")?;
@@ -193,10 +204,10 @@ async fn names_are_short(cluster: &TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) async fn describe_finds_the_events(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn kubectl_describe_shows_the_events(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     let deployed = sample::install(cluster, "sample.v1").await?;
-    has_event(
+    wait_for_event(
         cluster,
         &deployed,
         "Normal",
@@ -210,8 +221,8 @@ pub(super) async fn describe_finds_the_events(cluster: &TestCluster) -> anyhow::
         let certificate = get(&cluster.client, path)
             .await?
             .context("no ServingCertificate")?;
-        // Each is told apart, although both have one reason.
-        has_event(
+        // The events are distinct, although their reasons are equal.
+        wait_for_event(
             cluster,
             &certificate,
             "Normal",
@@ -220,14 +231,14 @@ pub(super) async fn describe_finds_the_events(cluster: &TestCluster) -> anyhow::
         )
         .await?;
         let until = text(&certificate, "/status/notAfter");
-        has_event(cluster, &certificate, "Normal", "CertificateIssued", until).await?;
+        wait_for_event(cluster, &certificate, "Normal", "CertificateIssued", until).await?;
     }
     let broken = steps::bundle_deployment("broken", "broken-system", "nowhere");
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&broken)).await?;
     let broken = get(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/broken"))
         .await?
         .context("no BundleDeployment")?;
-    has_event(
+    wait_for_event(
         cluster,
         &broken,
         "Warning",
@@ -235,13 +246,13 @@ pub(super) async fn describe_finds_the_events(cluster: &TestCluster) -> anyhow::
         "nowhere: cannot be read",
     )
     .await?;
-    // What happens again is counted, not repeated.
+    // Repetitions of an event increase its count.
     let elsewhere =
         json!({"spec": {"source": {"directory": {"path": "sample.v1"}}, "watchNamespaces": ["one"]}});
-    refuse(cluster, &elsewhere, "InstallUnsupported").await?;
+    wait_until_rejected(cluster, &elsewhere, "InstallUnsupported").await?;
     let nowhere = json!({"spec": {"source": {"directory": {"path": "nowhere"}}}});
-    refuse(cluster, &nowhere, "SourceInvalid").await?;
-    until("the refusal is counted twice", PATIENCE, async || {
+    wait_until_rejected(cluster, &nowhere, "SourceInvalid").await?;
+    until("the count of the event is 2", PATIENCE, async || {
         let events = events_of(cluster, &broken).await?;
         let mut refusals = events.iter().filter(|event| event["reason"] == "SourceInvalid");
         let counted = refusals.next().is_some_and(|event| event["series"]["count"] == 2);
@@ -252,11 +263,11 @@ pub(super) async fn describe_finds_the_events(cluster: &TestCluster) -> anyhow::
     .await
 }
 
-/// Changes the broken BundleDeployment into what is refused for `reason`, and waits for that.
-async fn refuse(cluster: &TestCluster, change: &Value, reason: &str) -> anyhow::Result<()> {
+/// Changes the invalid BundleDeployment so that it is rejected for `reason`, and waits for that.
+async fn wait_until_rejected(cluster: &TestCluster, change: &Value, reason: &str) -> anyhow::Result<()> {
     let path = format!("{BUNDLE_DEPLOYMENTS}/broken");
     succeed(&cluster.client, "PATCH", &path, Some(change)).await?;
-    until(&format!("it is refused for {reason}"), PATIENCE, async || {
+    until(&format!("it is rejected for {reason}"), PATIENCE, async || {
         let object = get(&cluster.client, &path)
             .await?
             .context("no BundleDeployment")?;
@@ -266,8 +277,8 @@ async fn refuse(cluster: &TestCluster, change: &Value, reason: &str) -> anyhow::
     .await
 }
 
-/// Waits until an object has an event whose message contains `words`, told as kubectl shows it.
-async fn has_event(
+/// Waits until `kubectl describe` shows an event of the object whose message contains `words`.
+async fn wait_for_event(
     cluster: &TestCluster,
     about: &Value,
     event_type: &str,
@@ -292,8 +303,8 @@ async fn has_event(
     .await
 }
 
-/// The events that `kubectl describe` lists below an object: of the core group, by the object's name, namespace, kind
-/// and uid, and in all namespaces if it has none.
+/// Returns the events that `kubectl describe` lists for an object: those of the core group with its name,
+/// namespace, kind and uid, in all namespaces if it is cluster-scoped.
 async fn events_of(cluster: &TestCluster, about: &Value) -> anyhow::Result<Vec<Value>> {
     let [name, namespace, uid] =
         ["name", "namespace", "uid"].map(|field| text(&about["metadata"], &format!("/{field}")));

@@ -1,4 +1,5 @@
-//! Several replicas of the operator: one leads, and whatever becomes of it, no request fails and nothing is done twice.
+//! Several replicas of the operator, one of which is the leader. Whatever happens to it, no request fails and
+//! no step is repeated.
 
 use std::time::{Duration, Instant};
 
@@ -18,46 +19,46 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// How long a takeover may take after the leader was killed, with the lease times that are the default.
+/// The time limit of a takeover after the leader was killed, with the default lease times.
 const TAKEOVER: Duration = Duration::from_secs(20);
 
-/// How long it may take after the leader was asked to end: no Lease is waited for, which would take 15 s.
+/// The time limit of a takeover after SIGTERM. The Lease is released; its expiry would take 15 s.
 const HANDOVER: Duration = Duration::from_secs(5);
 
-/// The write of a rotation at which its leader is interrupted: the next CA signs already, and not all that follows from
-/// that is done.
+/// The number of the write at which the leader of a rotation is interrupted: the next CA already signs, but
+/// not every following step is complete.
 const MIDDLE: u64 = 2;
 
-/// A target that asks for a Secret by its name.
+/// A target with a CA source that is a Secret.
 const DIRECT: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/direct";
 
-/// Where it has its trust bundle.
+/// The pointer to its trust bundle.
 const DIRECT_CA_BUNDLE: &str = "/webhooks/0/clientConfig/caBundle";
 
-/// Where a CRD has its trust bundle.
+/// The pointer to the trust bundle of a CRD.
 const CA_BUNDLE: &str = "/spec/conversion/webhook/clientConfig/caBundle";
 
-/// Two replicas under load, each behind a proxy of its own.
+/// Two replicas under load, each with its own proxy.
 struct Replicas {
     leader: Running,
     leaders_proxy: Proxy,
     standby: Running,
     standbys_proxy: Proxy,
     load: Load,
-    /// What the rotation began with.
+    /// The state before the rotation.
     before: Generations,
 }
 
-/// What tells how often a rotation was done.
+/// Numbers that grow with each rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Generations {
-    /// Of the CA that signs.
+    /// The generation of the signing CA.
     authority: i64,
-    /// Of the CRD that is a target: one more for each write of its spec.
+    /// The generation of a CRD that is a target; it grows with each write of the spec.
     target: i64,
 }
 
-pub(super) async fn the_next_leader_finishes_the_rotation_of_one_that_was_killed(
+pub(super) async fn the_next_leader_completes_the_rotation_of_a_killed_one(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let replicas = Replicas::start(cluster).await?;
@@ -65,77 +66,75 @@ pub(super) async fn the_next_leader_finishes_the_rotation_of_one_that_was_killed
     request_rotation(cluster).await?;
     tokio::time::timeout(PATIENCE, replicas.leaders_proxy.closed())
         .await
-        .context("the rotation did not begin")?;
+        .context("the rotation has not started")?;
     replicas.leader.crash().await?;
-    let takeover = leads(&replicas.standby, TAKEOVER).await?;
-    finished(cluster, replicas.before, replicas.load).await?;
+    let takeover = wait_until_leader(&replicas.standby, TAKEOVER).await?;
+    finish_rotation(cluster, replicas.before, replicas.load).await?;
     tracing::info!(
         seconds = takeover.as_secs_f32(),
         writes = replicas.standbys_proxy.writes(),
-        "Another replica leads after kill -9, and has finished the rotation"
+        "Another replica is the leader after SIGKILL and has completed the rotation"
     );
     replicas.standby.stop().await
 }
 
-pub(super) async fn a_paused_leader_writes_nothing_when_it_goes_on(
+pub(super) async fn a_paused_leader_writes_nothing_after_it_resumes(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let mut replicas = Replicas::start(cluster).await?;
     let proxy = &replicas.leaders_proxy;
-    // It has read the Secrets for its next step, and stands still before it can do that.
+    // The leader has read the Secrets for its next step, and is paused before it can write.
     proxy.hold_reads_after(1);
     request_rotation(cluster).await?;
     tokio::time::timeout(PATIENCE, proxy.held())
         .await
-        .context("the rotation did not begin")?;
+        .context("the rotation has not started")?;
     replicas.leader.pause().await?;
-    let takeover = leads(&replicas.standby, TAKEOVER).await?;
-    finished(cluster, replicas.before, replicas.load).await?;
+    let takeover = wait_until_leader(&replicas.standby, TAKEOVER).await?;
+    finish_rotation(cluster, replicas.before, replicas.load).await?;
     let (writes, log) = (proxy.writes(), proxy.log().len());
     proxy.release();
     replicas.leader.resume().await?;
     let status = replicas.leader.ended().await?;
-    anyhow::ensure!(!status.success(), "it ended as if it had been asked to");
+    anyhow::ensure!(!status.success(), "it ended with success, as after SIGTERM");
     anyhow::ensure!(
         proxy.writes() == writes,
-        "written by the leader of before: {:?}",
+        "writes of the previous leader: {:?}",
         &proxy.log()[log..]
     );
-    settled_at(cluster, replicas.before.after_one()).await?;
+    wait_for_generations(cluster, replicas.before.after_one()).await?;
     tracing::info!(
         seconds = takeover.as_secs_f32(),
         writes_after_resume = proxy.writes() - writes,
-        "Another replica leads after SIGSTOP; the one before ended after SIGCONT"
+        "Another replica is the leader after SIGSTOP; the previous one ended after SIGCONT"
     );
     replicas.standby.stop().await
 }
 
-pub(super) async fn a_leader_that_is_asked_to_end_hands_over_at_once(
-    cluster: &TestCluster,
-) -> anyhow::Result<()> {
+pub(super) async fn a_terminated_leader_hands_over_immediately(cluster: &TestCluster) -> anyhow::Result<()> {
     let replicas = Replicas::start(cluster).await?;
     let begun = replicas.leaders_proxy.writes() + MIDDLE;
     request_rotation(cluster).await?;
-    until("the rotation has begun", PATIENCE, async || {
+    until("the rotation has started", PATIENCE, async || {
         let writes = replicas.leaders_proxy.writes();
         Ok(check(writes >= begun, || format!("{writes} writes")))
     })
     .await?;
     replicas.leader.stop().await?;
-    let handover = leads(&replicas.standby, HANDOVER).await?;
-    finished(cluster, replicas.before, replicas.load).await?;
+    let handover = wait_until_leader(&replicas.standby, HANDOVER).await?;
+    finish_rotation(cluster, replicas.before, replicas.load).await?;
     tracing::info!(
         seconds = handover.as_secs_f32(),
-        "Another replica leads after SIGTERM"
+        "Another replica is the leader after SIGTERM"
     );
     replicas.standby.stop().await
 }
 
-pub(super) async fn a_target_is_repaired_while_nobody_leads(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn a_target_is_repaired_without_a_leader(cluster: &TestCluster) -> anyhow::Result<()> {
     let replicas = Replicas::start(cluster).await?;
     traffic::finish(replicas.load).await?;
     let copied = copy_trust(cluster).await?;
-    carries(cluster, DIRECT, DIRECT_CA_BUNDLE, &copied).await?;
+    wait_for_bundle(cluster, DIRECT, DIRECT_CA_BUNDLE, &copied).await?;
     let trusted = sample::trust_bundle(cluster).await?;
     replicas.leader.crash().await?;
     let killed = Instant::now();
@@ -146,19 +145,19 @@ pub(super) async fn a_target_is_repaired_while_nobody_leads(cluster: &TestCluste
         ] {
             let overwritten = json!([{"op": "remove", "path": pointer}]);
             succeed(&cluster.client, "PATCH", target, Some(&overwritten)).await?;
-            carries(cluster, target, pointer, trusted).await?;
+            wait_for_bundle(cluster, target, pointer, trusted).await?;
         }
     }
     let (took, leads) = (killed.elapsed(), replicas.standby.leads().await?);
-    anyhow::ensure!(!leads, "the other replica leads already, after {took:?}");
+    anyhow::ensure!(!leads, "the other replica is already the leader after {took:?}");
     tracing::info!(
         seconds = took.as_secs_f32(),
-        "Repaired three times while nobody led"
+        "Repaired three times without a leader"
     );
     replicas.standby.stop().await
 }
 
-/// Makes a target that asks for a Secret by its name, which holds a copy of the trust bundle: this one.
+/// Creates a target whose CA source is a Secret with a copy of the trust bundle, and returns that.
 async fn copy_trust(cluster: &TestCluster) -> anyhow::Result<String> {
     let client = &cluster.client;
     let trust = sample::trust_bundle(cluster).await?;
@@ -187,8 +186,13 @@ async fn copy_trust(cluster: &TestCluster) -> anyhow::Result<String> {
     Ok(trust)
 }
 
-async fn carries(cluster: &TestCluster, target: &str, pointer: &str, trusted: &str) -> anyhow::Result<()> {
-    until("the trust bundle is there", PATIENCE, async || {
+async fn wait_for_bundle(
+    cluster: &TestCluster,
+    target: &str,
+    pointer: &str,
+    trusted: &str,
+) -> anyhow::Result<()> {
+    until("the trust bundle is injected", PATIENCE, async || {
         let target = get(&cluster.client, target).await?.unwrap_or_default();
         let bundle = text(&target, pointer);
         let is_there = STANDARD.decode(bundle)?.trim_ascii() == STANDARD.decode(trusted)?.trim_ascii();
@@ -197,7 +201,7 @@ async fn carries(cluster: &TestCluster, target: &str, pointer: &str, trusted: &s
     .await
 }
 
-/// What the fence cannot hold back must do no harm either.
+/// Writes that the fence cannot prevent must be harmless too.
 pub(super) async fn two_leaders_rotate_without_a_failed_call(cluster: &TestCluster) -> anyhow::Result<()> {
     let mut operator = cluster.operator.clone();
     operator.arguments.push("--leader-elect=false".to_owned());
@@ -213,7 +217,7 @@ pub(super) async fn two_leaders_rotate_without_a_failed_call(cluster: &TestClust
     for _ in 0..3 {
         request_rotation(cluster).await?;
         generations = generations.after_one();
-        settled_at(cluster, generations).await?;
+        wait_for_generations(cluster, generations).await?;
     }
     load.at_least(50).await?;
     traffic::finish(load).await?;
@@ -221,7 +225,7 @@ pub(super) async fn two_leaders_rotate_without_a_failed_call(cluster: &TestClust
     other.stop().await
 }
 
-pub(super) async fn leases_that_make_no_sense_are_refused(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(super) async fn invalid_leases_are_rejected(cluster: &TestCluster) -> anyhow::Result<()> {
     let (collection, name) = LEASE.rsplit_once('/').context("no collection")?;
     let lease = |spec: Value| json!({"metadata": {"name": name}, "spec": spec});
     for (spec, code, message) in [
@@ -261,11 +265,14 @@ pub(super) async fn leases_that_make_no_sense_are_refused(cluster: &TestCluster)
     let second = succeed(&cluster.client, "PUT", LEASE, Some(&taken)).await?.body;
     anyhow::ensure!(
         second["spec"]["renewTime"] == first["spec"]["renewTime"],
-        "the time came back as {}",
+        "the returned time is {}",
         second["spec"]["renewTime"]
     );
     let late = request::send(&cluster.client, "PUT", LEASE, Some(&first)).await?;
-    anyhow::ensure!(late.code == 409, "a Lease that has changed was written: {late}");
+    anyhow::ensure!(
+        late.code == 409,
+        "an update with an old resource version was accepted: {late}"
+    );
     Ok(())
 }
 
@@ -278,18 +285,18 @@ impl Replicas {
         sample::install(cluster, "sample.v1").await?;
         let (operator, standbys_proxy) = cluster.proxied(&cluster.operator.replica("other")).await?;
         let standby = operator.start()?;
-        // The one that stands by has seen everything, and done nothing.
+        // The standby has synced its caches and written nothing.
         standby.ready().await?;
         for (replica, expected) in [(&leader, "windlass_leader 1"), (&standby, "windlass_leader 0")] {
             let metrics = replica.ask("/metrics").await?;
-            anyhow::ensure!(metrics.contains(expected), "not {expected}: {metrics}");
+            anyhow::ensure!(metrics.contains(expected), "{expected} is not in {metrics}");
         }
         sample::settled(cluster).await?;
         let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
         load.at_least(50).await?;
         anyhow::ensure!(
             standbys_proxy.writes() == 0,
-            "written while standing by: {:?}",
+            "writes of the standby: {:?}",
             standbys_proxy.log()
         );
         Ok(Self {
@@ -312,14 +319,14 @@ impl Generations {
         Ok(Self {
             authority: certificate["status"]["ca"]["current"]["generation"]
                 .as_i64()
-                .context("no CA in the status")?,
+                .context("the status has no CA")?,
             target: crd["metadata"]["generation"]
                 .as_i64()
                 .context("the CRD has no generation")?,
         })
     }
 
-    /// What one rotation leaves.
+    /// Returns the state after one rotation.
     fn after_one(self) -> Self {
         Self {
             authority: self.authority + 1,
@@ -328,11 +335,13 @@ impl Generations {
     }
 }
 
-/// Waits until `replica` leads; how long that took.
-async fn leads(replica: &Running, patience: Duration) -> anyhow::Result<Duration> {
+/// Waits until `replica` is the leader, and returns how long that took.
+async fn wait_until_leader(replica: &Running, patience: Duration) -> anyhow::Result<Duration> {
     let started = Instant::now();
-    until("the other replica leads", patience, async || {
-        Ok(check(replica.leads().await?, || "it stands by".to_owned()))
+    until("the other replica is the leader", patience, async || {
+        Ok(check(replica.leads().await?, || {
+            "it is not the leader".to_owned()
+        }))
     })
     .await?;
     Ok(started.elapsed())
@@ -348,17 +357,17 @@ async fn request_rotation(cluster: &TestCluster) -> anyhow::Result<()> {
     sample::request_rotation(cluster, "ca").await
 }
 
-/// Waits until the one rotation that was asked for is over, and ends the load.
-async fn finished(cluster: &TestCluster, before: Generations, load: Load) -> anyhow::Result<()> {
-    settled_at(cluster, before.after_one()).await?;
+/// Waits until exactly one rotation is complete, and stops the load.
+async fn finish_rotation(cluster: &TestCluster, before: Generations, load: Load) -> anyhow::Result<()> {
+    wait_for_generations(cluster, before.after_one()).await?;
     load.at_least(50).await?;
     traffic::finish(load).await?;
     Ok(())
 }
 
-/// Waits until the rotation has come to `expected`, and sees to it that it has not gone further.
-async fn settled_at(cluster: &TestCluster, expected: Generations) -> anyhow::Result<()> {
-    until("the CA has rotated", PATIENCE, async || {
+/// Waits until the rotation has reached `expected`, and checks that it went no further.
+async fn wait_for_generations(cluster: &TestCluster, expected: Generations) -> anyhow::Result<()> {
+    until("the CA is rotated", PATIENCE, async || {
         let seen = Generations::observe(cluster).await?;
         Ok(check(seen.authority >= expected.authority, || {
             format!("{seen:?}")
@@ -369,7 +378,7 @@ async fn settled_at(cluster: &TestCluster, expected: Generations) -> anyhow::Res
     let seen = Generations::observe(cluster).await?;
     anyhow::ensure!(
         seen == expected,
-        "one rotation was asked for: {seen:?} instead of {expected:?}"
+        "expected one rotation: {seen:?} instead of {expected:?}"
     );
     Ok(())
 }

@@ -16,9 +16,10 @@ use super::{
         foreign_issuer::ForeignIssuer,
         injection::{self, NAMESPACE},
     },
-    injectable::{Injectable, annotate, carry, create, empty, stay},
+    injectable::{Injectable, annotate, check_unchanged, create, remove_bundles, wait_for_bundles},
     steps::{
-        HOOK, ISSUER, REMOVE, certificates_of, failing, has_event, publish, published, trust_bundle, writes,
+        HOOK, ISSUER, REMOVE, api_server_ca, certificates_of, publish_ca, trust_bundle, wait_for_events,
+        wait_for_failures, writes,
     },
 };
 use crate::{
@@ -33,7 +34,7 @@ const QUIET: Duration = Duration::from_secs(4);
 /// The same, where Windlass waits before it removes a CA bundle.
 const WITHDRAWN: Duration = Duration::from_secs(12);
 
-pub(in super::super) async fn who_asks_cert_manager_too_has_one_writer(
+pub(in super::super) async fn targets_that_also_request_cert_manager_have_one_writer(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -41,36 +42,36 @@ pub(in super::super) async fn who_asks_cert_manager_too_has_one_writer(
     let _operator = operator.start()?;
     injection::create_certificate(cluster).await?;
     let (first, second) = (ForeignIssuer::new(1)?, ForeignIssuer::new(2)?);
-    publish(client, "POST", &first).await?;
+    publish_ca(client, "POST", &first).await?;
     let _cainjector = Cainjector::start(cluster, &[]).await?;
 
     let annotations = json!({INJECT_CA_FROM: HOOK, CERT_MANAGER_SECRET: ISSUER});
     let both = Injectable::of_each_kind("both", &annotations);
     create(client, &both).await?;
-    carry(client, &both, &certificates_of(&[&first]), cainjector::MANAGER).await?;
-    failing(client, &both, REMOVE).await?;
+    wait_for_bundles(client, &both, &certificates_of(&[&first]), cainjector::MANAGER).await?;
+    wait_for_failures(client, &both, REMOVE).await?;
     let annotations = json!({INJECT_CA_FROM_SECRET: ISSUER, CERT_MANAGER_SECRET: ISSUER});
     let mut of_secret = Injectable::of_each_kind("secret", &annotations);
     of_secret.retain(|injectable| injectable.path().starts_with(VALIDATING));
     create(client, &of_secret).await?;
-    carry(
+    wait_for_bundles(
         client,
         &of_secret,
         &certificates_of(&[&first]),
         cainjector::MANAGER,
     )
     .await?;
-    has_event(client, &of_secret, REMOVE).await?;
-    stay(client, &both, QUIET).await?;
+    wait_for_events(client, &of_secret, REMOVE).await?;
+    check_unchanged(client, &both, QUIET).await?;
     anyhow::ensure!(writes(&proxy, &both) + writes(&proxy, &of_secret) == 0);
 
     annotate(client, &both, &json!({CERT_MANAGER_SECRET: null})).await?;
     let trust = trust_bundle(client).await?;
-    carry(client, &both, &trust, INJECT).await?;
-    failing(client, &[], REMOVE).await?;
-    publish(client, "PUT", &second).await?;
+    wait_for_bundles(client, &both, &trust, INJECT).await?;
+    wait_for_failures(client, &[], REMOVE).await?;
+    publish_ca(client, "PUT", &second).await?;
     annotate(client, &both, &json!({"changed": "true"})).await?;
-    stay(client, &both, QUIET).await?;
+    check_unchanged(client, &both, QUIET).await?;
     anyhow::ensure!(writes(&proxy, &both) == both.len(), "{:?}", proxy.log());
 
     // cert-manager adds its CA to the existing bundle.
@@ -81,13 +82,13 @@ pub(in super::super) async fn who_asks_cert_manager_too_has_one_writer(
     )
     .await?;
     let united = trust.union(&certificates_of(&[&second])).cloned().collect();
-    carry(client, &both, &united, cainjector::MANAGER).await?;
-    stay(client, &both, WITHDRAWN).await?;
+    wait_for_bundles(client, &both, &united, cainjector::MANAGER).await?;
+    check_unchanged(client, &both, WITHDRAWN).await?;
     anyhow::ensure!(writes(&proxy, &both) == both.len(), "{:?}", proxy.log());
     Ok(())
 }
 
-pub(in super::super) async fn cert_manager_and_windlass_each_answer_who_asks_them(
+pub(in super::super) async fn cert_manager_and_windlass_each_handle_their_own_targets(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -95,7 +96,7 @@ pub(in super::super) async fn cert_manager_and_windlass_each_answer_who_asks_the
     let _operator = operator.start()?;
     injection::create_certificate(cluster).await?;
     let (first, second) = (ForeignIssuer::new(1)?, ForeignIssuer::new(2)?);
-    publish(client, "POST", &first).await?;
+    publish_ca(client, "POST", &first).await?;
     let kind = foreign::crd(CERT_MANAGER_VERSION, "Certificate", "certificates", true);
     foreign::define(&cluster.client, &kind).await?;
     let certificate = json!({
@@ -116,26 +117,26 @@ pub(in super::super) async fn cert_manager_and_windlass_each_answer_who_asks_the
     for injectables in [&ours, &theirs, &of_api_server] {
         create(client, injectables).await?;
     }
-    carry(client, &theirs, &certificates_of(&[&first]), cainjector::MANAGER).await?;
-    carry(
+    wait_for_bundles(client, &theirs, &certificates_of(&[&first]), cainjector::MANAGER).await?;
+    wait_for_bundles(
         client,
         &of_api_server,
-        &published(client).await?,
+        &api_server_ca(client).await?,
         cainjector::MANAGER,
     )
     .await?;
-    carry(client, &ours, &trust_bundle(client).await?, INJECT).await?;
+    wait_for_bundles(client, &ours, &trust_bundle(client).await?, INJECT).await?;
 
-    publish(client, "PUT", &second).await?;
+    publish_ca(client, "PUT", &second).await?;
     let united = certificates_of(&[&first, &second]);
-    carry(client, &theirs, &united, cainjector::MANAGER).await?;
+    wait_for_bundles(client, &theirs, &united, cainjector::MANAGER).await?;
     for injectables in [&ours, &theirs] {
-        empty(client, injectables).await?;
+        remove_bundles(client, injectables).await?;
     }
-    carry(client, &ours, &trust_bundle(client).await?, INJECT).await?;
-    carry(client, &theirs, &certificates_of(&[&second]), cainjector::MANAGER).await?;
+    wait_for_bundles(client, &ours, &trust_bundle(client).await?, INJECT).await?;
+    wait_for_bundles(client, &theirs, &certificates_of(&[&second]), cainjector::MANAGER).await?;
     for injectables in [&ours, &theirs, &of_api_server] {
-        stay(client, injectables, QUIET).await?;
+        check_unchanged(client, injectables, QUIET).await?;
     }
     anyhow::ensure!(writes(&proxy, &theirs) + writes(&proxy, &of_api_server) == 0);
     Ok(())

@@ -112,7 +112,7 @@ impl Injectable {
         let path = self.path();
         let object = get(client, &path)
             .await?
-            .with_context(|| format!("{path} is gone"))?;
+            .with_context(|| format!("{path} does not exist"))?;
         let entries = object["metadata"]["managedFields"].as_array();
         let owners = entries
             .into_iter()
@@ -152,7 +152,7 @@ pub(super) async fn annotate(
 }
 
 /// Removes the CA bundles.
-pub(super) async fn empty(client: &Client, injectables: &[Injectable]) -> anyhow::Result<()> {
+pub(super) async fn remove_bundles(client: &Client, injectables: &[Injectable]) -> anyhow::Result<()> {
     for injectable in injectables {
         let patch = json!([{"op": "remove", "path": injectable.bundle}]);
         succeed(client, "PATCH", &injectable.path(), Some(&patch)).await?;
@@ -161,7 +161,7 @@ pub(super) async fn empty(client: &Client, injectables: &[Injectable]) -> anyhow
 }
 
 /// Waits until each object has exactly these certificates, owned only by `manager`.
-pub(super) async fn carry(
+pub(super) async fn wait_for_bundles(
     client: &Client,
     injectables: &[Injectable],
     certificates: &BTreeSet<String>,
@@ -181,7 +181,7 @@ pub(super) async fn carry(
 }
 
 /// Checks that each object has exactly these certificates.
-pub(super) async fn trust(
+pub(super) async fn check_bundles(
     client: &Client,
     injectables: &[Injectable],
     certificates: &BTreeSet<String>,
@@ -198,7 +198,7 @@ pub(super) async fn trust(
 }
 
 /// Checks that no CA bundle is written during this time.
-pub(super) async fn stay(
+pub(super) async fn check_unchanged(
     client: &Client,
     injectables: &[Injectable],
     duration: Duration,

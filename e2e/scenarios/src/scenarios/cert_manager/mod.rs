@@ -2,12 +2,13 @@
 
 mod annotations;
 mod injectable;
-mod standing_in;
+mod replacement;
 mod steps;
 
 pub(super) use self::{
     annotations::{
-        cert_manager_and_windlass_each_answer_who_asks_them, who_asks_cert_manager_too_has_one_writer,
+        cert_manager_and_windlass_each_handle_their_own_targets,
+        targets_that_also_request_cert_manager_have_one_writer,
     },
-    standing_in::windlass_answers_for_cert_manager_only_while_that_is_gone,
+    replacement::windlass_replaces_cert_manager_only_while_it_is_stopped,
 };

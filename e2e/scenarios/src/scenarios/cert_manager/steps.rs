@@ -35,7 +35,7 @@ pub(super) const HOOK: &str = "by-hand/hook";
 pub(super) const REMOVE: &str = "remove the annotation cert-manager.io/inject-ca-from-secret";
 
 /// Writes the Secret with cert-manager's CA.
-pub(super) async fn publish(client: &Client, method: &str, issuer: &ForeignIssuer) -> anyhow::Result<()> {
+pub(super) async fn publish_ca(client: &Client, method: &str, issuer: &ForeignIssuer) -> anyhow::Result<()> {
     let secrets = format!("/api/v1/namespaces/{NAMESPACE}/secrets");
     let path = match method {
         "POST" => secrets,
@@ -65,7 +65,7 @@ pub(super) async fn trust_bundle(client: &Client) -> anyhow::Result<BTreeSet<Str
 }
 
 /// The CA of the API server, as the cluster publishes it.
-pub(super) async fn published(client: &Client) -> anyhow::Result<BTreeSet<String>> {
+pub(super) async fn api_server_ca(client: &Client) -> anyhow::Result<BTreeSet<String>> {
     let path = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt";
     let config_map = get(client, path).await?.context("no ConfigMap")?;
     Ok(certificates(text(&config_map, "/data/ca.crt").as_bytes()))
@@ -83,7 +83,11 @@ pub(super) fn writes(proxy: &Proxy, injectables: &[Injectable]) -> usize {
 }
 
 /// Waits until the ServingCertificate reports exactly these objects.
-pub(super) async fn failing(client: &Client, injectables: &[Injectable], what: &str) -> anyhow::Result<()> {
+pub(super) async fn wait_for_failures(
+    client: &Client,
+    injectables: &[Injectable],
+    what: &str,
+) -> anyhow::Result<()> {
     let path = format!("{}/hook", serving_certificates(NAMESPACE));
     until(
         &format!("the ServingCertificate says: {what}"),
@@ -105,7 +109,11 @@ pub(super) async fn failing(client: &Client, injectables: &[Injectable], what: &
 }
 
 /// Waits until an event on each object has this message.
-pub(super) async fn has_event(client: &Client, injectables: &[Injectable], what: &str) -> anyhow::Result<()> {
+pub(super) async fn wait_for_events(
+    client: &Client,
+    injectables: &[Injectable],
+    what: &str,
+) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/default/events";
     until(&format!("events say: {what}"), PATIENCE, async || {
         let events = list(client, path).await?;
@@ -122,7 +130,7 @@ pub(super) async fn has_event(client: &Client, injectables: &[Injectable], what:
 }
 
 /// Lets the Lease expire immediately.
-pub(super) async fn expire(client: &Client) -> anyhow::Result<()> {
+pub(super) async fn expire_lease(client: &Client) -> anyhow::Result<()> {
     let past = Timestamp::now() - SignedDuration::from_mins(10);
     let patch = json!({"spec": {"renewTime": format!("{past:.6}")}});
     succeed(client, "PATCH", cainjector::LEASE, Some(&patch)).await?;

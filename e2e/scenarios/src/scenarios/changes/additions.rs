@@ -3,7 +3,7 @@
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{change::BundleChange, there_and_back::set};
+use super::{change::BundleChange, round_trip::set};
 use crate::{
     request::text,
     sample,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The admin exempts a namespace; then the Deployment is renamed, and with it the called Service and its CA.
-pub(in super::super) async fn what_an_admin_added_to_a_webhook_outlives_a_rename(
+pub(in super::super) async fn an_admins_match_condition_survives_a_renamed_deployment(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -40,7 +40,7 @@ pub(in super::super) async fn what_an_admin_added_to_a_webhook_outlives_a_rename
         let webhook = &after["webhooks"][0];
         anyhow::ensure!(
             webhook["matchConditions"] == json!([condition]),
-            "it is gone: {after}"
+            "the match condition was removed: {after}"
         );
         let called = text(webhook, "/clientConfig/service/name");
         let is_renamed = called.starts_with("other-operator");

@@ -39,7 +39,7 @@ impl Allowances {
     /// Starts the checks for an installed bundle.
     pub(super) fn start(cluster: &TestCluster) -> Self {
         let stop = CancellationToken::new();
-        let task = tokio::spawn(look(cluster.client.clone(), stop.clone()));
+        let task = tokio::spawn(check_repeatedly(cluster.client.clone(), stop.clone()));
         Self { stop, task }
     }
 
@@ -50,14 +50,14 @@ impl Allowances {
     }
 }
 
-async fn look(client: Client, stop: CancellationToken) -> anyhow::Result<AllowanceReport> {
+async fn check_repeatedly(client: Client, stop: CancellationToken) -> anyhow::Result<AllowanceReport> {
     let mut seen = AllowanceReport::default();
     let has_role = steps::get(&client, BINDING).await?.is_some();
     while !stop.is_cancelled() {
-        let before = called(&client).await?;
+        let before = called_pods(&client).await?;
         let policies = steps::list(&client, POLICIES).await?;
         let reads_secrets = !has_role || may_read_secrets(&client).await?;
-        let after = called(&client).await?;
+        let after = called_pods(&client).await?;
         for (name, pod) in before.iter().filter(|(name, _)| after.contains_key(*name)) {
             let image = text(pod, "/spec/containers/0/image");
             if image.ends_with(":v1") && !reads_secrets {
@@ -65,7 +65,7 @@ async fn look(client: Client, stop: CancellationToken) -> anyhow::Result<Allowan
                     .push(format!("{name} of {image} may not read Secrets"));
             }
             let port = &pod["spec"]["containers"][0]["ports"][0]["containerPort"];
-            if !is_let_in(&policies, pod, port) {
+            if !is_reachable(&policies, pod, port) {
                 seen.lacking.push(format!(
                     "no NetworkPolicy lets API servers in to {name} at {port}"
                 ));
@@ -78,7 +78,7 @@ async fn look(client: Client, stop: CancellationToken) -> anyhow::Result<Allowan
 }
 
 /// The pods behind the Service of the conversion, by name.
-async fn called(client: &Client) -> anyhow::Result<BTreeMap<String, Value>> {
+async fn called_pods(client: &Client) -> anyhow::Result<BTreeMap<String, Value>> {
     let crd = steps::get(client, sample::DEFINITION).await?.unwrap_or_default();
     let service = text(&crd, "/spec/conversion/webhook/clientConfig/service/name");
     let slices = steps::list(
@@ -111,7 +111,7 @@ async fn may_read_secrets(client: &Client) -> anyhow::Result<bool> {
 }
 
 /// Whether a pod can be reached at a port: no policy selects it, or one of those that do has a rule with the port.
-fn is_let_in(policies: &[Value], pod: &Value, port: &Value) -> bool {
+fn is_reachable(policies: &[Value], pod: &Value, port: &Value) -> bool {
     let selects = |policy: &Value| {
         let labels = policy["spec"]["podSelector"]["matchLabels"].as_object();
         labels.is_none_or(|labels| {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pod_is_let_in_by_any_policy_that_selects_it_or_by_none() {
+    fn a_pod_is_reachable_by_any_selecting_policy_or_without_one() {
         let pod = json!({"metadata": {"labels": {"app": "a"}}});
         let policy = |app: &str, port: u16| {
             json!({"spec": {"podSelector": {"matchLabels": {"app": app}},
@@ -146,7 +146,11 @@ mod tests {
             (vec![policy("a", 1)], false),
             (vec![policy("a", 1), policy("a", 9443)], true),
         ] {
-            assert_eq!(is_let_in(&policies, &pod, &json!(9443)), expected, "{policies:?}");
+            assert_eq!(
+                is_reachable(&policies, &pod, &json!(9443)),
+                expected,
+                "{policies:?}"
+            );
         }
     }
 }

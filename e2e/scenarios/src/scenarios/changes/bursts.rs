@@ -1,4 +1,4 @@
-//! Many requests at once, so that an API server has to open new connections to webhook servers beside those it keeps.
+//! Bursts of concurrent requests, which make the API server open new connections to webhook servers.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use tokio_util::sync::CancellationToken;
 use super::super::traffic;
 use crate::{request, sample, steps, test_cluster::TestCluster};
 
-/// How many at once: client-go keeps 25 idle connections to a host (`tlsTransportCache.get`, `idleConnsPerHost`), so of
-/// more than these some are new each time.
-const AT_ONCE: usize = 60;
+/// The size of a burst. client-go keeps 25 idle connections to a host (`tlsTransportCache.get`,
+/// `idleConnsPerHost`), so a larger burst opens new ones.
+const BURST_SIZE: usize = 60;
 
-/// How long it is quiet between two bursts.
-const REST: Duration = Duration::from_millis(500);
+/// The pause between two bursts.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// The namespace of the object that is read.
 const NAMESPACE: &str = "bursts";
 
-/// Bursts of reads of one stored object in another version, each of which is a call of the conversion.
+/// Bursts of reads of one stored object in another version. Each read calls the conversion webhook.
 pub(super) struct Bursts {
     stop: CancellationToken,
     task: JoinHandle<BurstReport>,
 }
 
-/// What came of them.
+/// The results of the bursts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BurstReport {
     pub(super) requests: usize,
@@ -37,9 +37,8 @@ pub(super) struct BurstReport {
 // === impl Bursts ===
 
 impl Bursts {
-    /// Starts them.
     pub(super) async fn start(cluster: &TestCluster) -> anyhow::Result<Self> {
-        traffic::namespace(cluster, NAMESPACE).await?;
+        traffic::create_namespace(cluster, NAMESPACE).await?;
         let mut widget = sample::widget("v1");
         widget["metadata"] = json!({"name": "read"});
         let path = sample::widgets(NAMESPACE, "v1");
@@ -49,7 +48,6 @@ impl Bursts {
         Ok(Self { stop, task })
     }
 
-    /// Ends them.
     pub(super) async fn finish(self) -> anyhow::Result<BurstReport> {
         self.stop.cancel();
         Ok(self.task.await?)
@@ -60,7 +58,7 @@ async fn burst(client: Client, stop: CancellationToken) -> BurstReport {
     let path = format!("{}/read", sample::widgets(NAMESPACE, "v1beta1"));
     let mut seen = BurstReport::default();
     while !stop.is_cancelled() {
-        let reads = (0..AT_ONCE).map(|_| request::send_patiently(&client, "GET", &path, None));
+        let reads = (0..BURST_SIZE).map(|_| request::send_patiently(&client, "GET", &path, None));
         for answer in join_all(reads).await {
             seen.requests += 1;
             match answer {
@@ -69,7 +67,7 @@ async fn burst(client: Client, stop: CancellationToken) -> BurstReport {
                 Err(error) => seen.failures.push(format!("GET {path}: {error:#}")),
             }
         }
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(PAUSE).await;
     }
     seen
 }

@@ -1,56 +1,56 @@
-//! What a newer bundle changes that traffic hangs on, as text in the manifests of the samples.
+//! The changes in a newer bundle that can interrupt traffic, as edits of the sample's manifests.
 
 use std::time::Duration;
 
 use super::variant::Variant;
 use crate::{sample, test_cluster::TestCluster};
 
-/// How long slow pods answer before they say that they are ready.
+/// How long a slow pod answers requests before it reports ready.
 const SLOW: Duration = Duration::from_secs(3);
 
-/// One thing that traffic hangs on and in which the newer bundle differs from the older one.
+/// A difference between the older and the newer bundle that can interrupt traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum BundleChange {
     /// The port that pods listen on.
     TargetPort,
-    /// The Service port of every webhook.
+    /// The Service port of all webhooks.
     ServicePorts,
-    /// The Service port of the conversion alone.
+    /// The Service port of the conversion webhook only.
     ConversionPort,
-    /// The labels that the Deployment selects its pods by, which nobody can change in a Deployment.
+    /// The Deployment's label selector, which is immutable.
     Selector,
-    /// The Deployment's name, and with it the Service's.
+    /// The name of the Deployment, and with it the name of the Service.
     DeploymentName,
     /// The names of the webhooks.
     WebhookNames,
-    /// The path of every webhook.
+    /// The path of each webhook.
     WebhookPaths,
-    /// Nothing; but there is one pod.
+    /// One replica, and nothing else.
     OneReplica,
-    /// Nothing; but the bundle's strategy ends every pod before it starts a new one.
+    /// The strategy `Recreate`, and nothing else.
     Recreate,
-    /// Nothing; but the bundle's strategy may end the only pod before it starts a new one.
+    /// A `maxUnavailable` that allows the only pod to end first, and nothing else.
     MaxUnavailable,
-    /// Nothing; but pods need a while until they are ready.
+    /// Pods that become ready slowly, and nothing else.
     SlowPods,
-    /// The NetworkPolicy that lets API servers in, and with it the port.
+    /// The NetworkPolicy that admits API servers, together with the port.
     NetworkPolicy,
-    /// A key of the ConfigMap that pods mount: those of the older release need the one, those of the newer the other.
+    /// The key in the mounted ConfigMap: each release requires another one.
     ConfigMap,
-    /// What a Role of the same name allows: less.
+    /// The rules of a Role: the newer release has fewer.
     Role,
-    /// The Deployment that serves every webhook: a new one does, and the old one stays.
+    /// The Deployment that serves the webhooks: a new one, and the old one stays.
     Split,
-    /// A Deployment beside, which serves no webhook: its selector, and the key of the ConfigMap that its pods need.
+    /// The selector of another Deployment without webhooks, and the key in the ConfigMap that it requires.
     Companion,
-    /// All of that that goes together, of a bundle with one pod and `Recreate`.
+    /// All changes that can be combined, with one replica and `Recreate`.
     Everything,
 }
 
 // === impl BundleChange ===
 
 impl BundleChange {
-    /// Those that differ in one thing.
+    /// Every single change.
     pub(in super::super) const EACH: [Self; 16] = [
         Self::TargetPort,
         Self::ServicePorts,
@@ -70,7 +70,7 @@ impl BundleChange {
         Self::Companion,
     ];
 
-    /// Those that [`BundleChange::Everything`] is.
+    /// The changes in [`BundleChange::Everything`].
     const TOGETHER: [Self; 10] = [
         Self::TargetPort,
         Self::ServicePorts,
@@ -84,12 +84,12 @@ impl BundleChange {
         Self::Role,
     ];
 
-    /// Puts the older bundle into the operator's bundle folder: its name.
+    /// Writes the older bundle into the operator's bundle folder, and returns its name.
     pub(in super::super) fn older(self, cluster: &TestCluster) -> anyhow::Result<String> {
         self.bundle(cluster, false)
     }
 
-    /// Puts the newer bundle into the operator's bundle folder: its name.
+    /// Writes the newer bundle into the operator's bundle folder, and returns its name.
     pub(in super::super) fn newer(self, cluster: &TestCluster) -> anyhow::Result<String> {
         self.bundle(cluster, true)
     }
@@ -101,7 +101,7 @@ impl BundleChange {
         Ok(name)
     }
 
-    /// What makes the older or the newer bundle of the sample.
+    /// Returns the edits that make the older or the newer bundle of the sample.
     fn variant(self, newer: bool) -> Variant {
         let mut variant = Variant::default();
         if self == Self::Everything {
@@ -116,7 +116,7 @@ impl BundleChange {
 
     fn add(self, newer: bool, variant: &mut Variant) {
         match self {
-            Self::TargetPort if newer => variant.listen_elsewhere(),
+            Self::TargetPort if newer => variant.change_port(),
             Self::ServicePorts if newer => variant.replace("containerPort: 443\n", "containerPort: 4443\n"),
             Self::ConversionPort if newer => {
                 let conversion = |port: u16| {
@@ -126,7 +126,7 @@ impl BundleChange {
                 };
                 variant.replace(&conversion(443), &conversion(4443));
             }
-            Self::Selector if newer => variant.select_more(),
+            Self::Selector if newer => variant.add_selector_label(),
             Self::DeploymentName if newer => {
                 variant.replace(
                     "- name: sample-operator\n        label",
@@ -163,17 +163,18 @@ impl BundleChange {
                 ];
                 variant.add_arguments(&paths);
             }
-            Self::SlowPods => variant.take_time(SLOW),
+            Self::SlowPods => variant.delay_readiness(SLOW),
             Self::OneReplica => variant.replace("replicas: 2\n", "replicas: 1\n"),
-            Self::Recreate => variant.roll("{type: Recreate}"),
+            Self::Recreate => variant.set_strategy("{type: Recreate}"),
             Self::MaxUnavailable => {
-                variant.roll("{type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: 0}}");
+                variant
+                    .set_strategy("{type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, maxSurge: 0}}");
             }
-            Self::NetworkPolicy => variant.let_in(newer),
-            Self::ConfigMap => variant.mount(newer),
-            Self::Role => variant.allow(newer),
-            Self::Split if newer => variant.split(),
-            Self::Companion => variant.accompany(newer),
+            Self::NetworkPolicy => variant.add_network_policy(newer),
+            Self::ConfigMap => variant.mount_config_map(newer),
+            Self::Role => variant.add_role(newer),
+            Self::Split if newer => variant.move_webhooks(),
+            Self::Companion => variant.add_second_deployment(newer),
             _ => {}
         }
     }

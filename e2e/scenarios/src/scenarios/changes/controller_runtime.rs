@@ -1,4 +1,4 @@
-//! Upgrade after upgrade of a webhook server that is built with controller-runtime, and ends as those do.
+//! Repeated upgrades of a webhook server that is built with controller-runtime and shuts down like one.
 
 use std::{
     sync::{
@@ -11,25 +11,25 @@ use std::{
 use super::{
     bursts::Bursts,
     outcome::UpgradeOutcome,
-    there_and_back::{AFTERWARDS, set},
+    round_trip::{AFTERWARDS, set},
 };
 use crate::{resource::Expectation, sample, scenarios::traffic, steps, test_cluster::TestCluster};
 
-/// Set to how many upgrades there are: 20 in a full run.
+/// The variable with the number of upgrades; 20 in a full run.
 const ROUNDS: &str = "WINDLASS_E2E_ROUNDS";
 
-/// How many there are otherwise.
+/// The default number of upgrades.
 const FEW_ROUNDS: u64 = 3;
 
-/// Set to how many threads keep the machine busy meanwhile: none unless it says otherwise.
+/// The variable with the number of threads that load the CPU during the upgrades; the default is none.
 const BUSY: &str = "WINDLASS_E2E_BUSY";
 
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v2"];
 
-/// Threads that do nothing but compute, until it is dropped.
+/// Threads that load the CPU until this is dropped.
 struct BusyMachine(Arc<AtomicBool>);
 
-pub(in super::super) async fn a_server_of_controller_runtime_is_upgraded_again_and_again(
+pub(in super::super) async fn a_controller_runtime_server_is_upgraded_repeatedly(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -48,9 +48,9 @@ pub(in super::super) async fn a_server_of_controller_runtime_is_upgraded_again_a
         tokio::time::sleep(AFTERWARDS).await;
         let lap = load.lap();
         tracing::info!(round, requests = lap.requests, failed = lap.failed, "Upgraded");
-        outcome.sent(&format!("calls during upgrade {round}"), &lap);
+        outcome.record_requests(&format!("calls during upgrade {round}"), &lap);
         if let Err(error) = upgraded {
-            outcome.wrong(&format!("upgrade {round}: {error:#}"));
+            outcome.record_problem(&format!("upgrade {round}: {error:#}"));
             break;
         }
     }
@@ -68,11 +68,12 @@ pub(in super::super) async fn a_server_of_controller_runtime_is_upgraded_again_a
         failed_at_once = bursts.failures.len(),
         "Sent"
     );
-    outcome.listed("reads at once", bursts.requests, &bursts.failures);
+    outcome.record_failures("concurrent reads", bursts.requests, &bursts.failures);
     outcome.check()
 }
 
-/// The sample's release of this number, with webhooks as kubebuilder scaffolds them: its folder.
+/// Writes the sample's release with this number, with the webhook paths that kubebuilder scaffolds, and
+/// returns its folder.
 fn release(cluster: &TestCluster, number: u64) -> anyhow::Result<String> {
     let name = format!("controller-runtime.v{number}");
     let folder = cluster.add_bundle(&sample::bundle("sample.v2"), &name)?;

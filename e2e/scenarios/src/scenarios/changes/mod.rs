@@ -1,24 +1,25 @@
-//! Upgrades to a bundle that differs from the one before in what traffic hangs on, and back again, under load.
+//! Upgrades and downgrades under load, between bundles that differ in ways that can interrupt traffic.
 
 mod additions;
 mod allowances;
 mod bursts;
 mod change;
 mod controller_runtime;
-mod midway;
-mod neighbours;
+mod interrupted_upgrades;
 mod outcome;
-mod there_and_back;
+mod round_trip;
+mod shared_labels;
 mod variant;
 
 pub(super) use self::{
-    additions::what_an_admin_added_to_a_webhook_outlives_a_rename,
+    additions::an_admins_match_condition_survives_a_renamed_deployment,
     change::BundleChange,
-    controller_runtime::a_server_of_controller_runtime_is_upgraded_again_and_again,
-    midway::{
-        a_restart_midway_costs_no_call, a_source_that_changes_midway_costs_no_call,
-        a_source_that_goes_back_to_another_selector_costs_no_call,
+    controller_runtime::a_controller_runtime_server_is_upgraded_repeatedly,
+    interrupted_upgrades::{
+        a_selector_is_reverted_during_an_upgrade_without_a_failed_call,
+        a_source_changes_during_an_upgrade_without_a_failed_call,
+        pods_restart_during_an_upgrade_without_a_failed_call,
     },
-    neighbours::bundles_whose_pods_look_alike_answer_only_their_own_calls,
-    there_and_back::{an_upgrade_that_changes_everything_resumes_from_every_write, is_carried_through},
+    round_trip::{an_upgrade_that_changes_everything_resumes_from_every_write, upgrades_and_downgrades},
+    shared_labels::bundles_with_equal_pod_labels_receive_only_their_own_calls,
 };

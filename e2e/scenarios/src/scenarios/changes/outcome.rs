@@ -1,11 +1,11 @@
-//! What an upgrade under load came to: everything that went wrong, not the first thing only.
+//! The problems of an upgrade under load: all of them, not only the first.
 
 use crate::load::{Load, Report};
 
-/// How many failures of a kind are told.
-const TOLD: usize = 3;
+/// The maximum number of failures that are listed for each step.
+const MOST_LISTED: usize = 3;
 
-/// What went wrong.
+/// The problems that were found.
 #[derive(Debug, Default)]
 pub(super) struct UpgradeOutcome {
     problems: Vec<String>,
@@ -14,42 +14,42 @@ pub(super) struct UpgradeOutcome {
 // === impl UpgradeOutcome ===
 
 impl UpgradeOutcome {
-    /// How something went, and the calls meanwhile.
-    pub(super) fn went(&mut self, what: &str, way: anyhow::Result<()>, load: &Load) {
+    /// Adds the result of a step, and the failed calls of `load` during the step.
+    pub(super) fn record_step(&mut self, what: &str, way: anyhow::Result<()>, load: &Load) {
         if let Err(error) = way {
-            self.wrong(&format!("{what}: {error:#}"));
+            self.record_problem(&format!("{what}: {error:#}"));
         }
-        self.sent(&format!("calls during {what}"), &load.lap());
+        self.record_requests(&format!("calls during {what}"), &load.lap());
     }
 
-    /// Something else that is wrong.
-    pub(super) fn wrong(&mut self, problem: &str) {
+    /// Adds a problem.
+    pub(super) fn record_problem(&mut self, problem: &str) {
         self.problems.push(problem.to_owned());
     }
 
-    /// Calls, none of which may have failed.
-    pub(super) fn sent(&mut self, what: &str, report: &Report) {
+    /// Adds the failed requests of a report.
+    pub(super) fn record_requests(&mut self, what: &str, report: &Report) {
         let requests = usize::try_from(report.requests).unwrap_or(usize::MAX);
         let failures: Vec<String> = report
             .failures
             .iter()
             .map(|failure| failure.text.clone())
             .collect();
-        self.listed(what, requests, &failures);
+        self.record_failures(what, requests, &failures);
     }
 
-    /// The same, with words for each failure.
-    pub(super) fn listed(&mut self, what: &str, all: usize, failures: &[String]) {
+    /// Adds the first failures of `all` requests or checks.
+    pub(super) fn record_failures(&mut self, what: &str, all: usize, failures: &[String]) {
         if all == 0 {
-            self.wrong(&format!("there were no {what}"));
+            self.record_problem(&format!("no {what} were counted"));
         }
         if !failures.is_empty() {
-            let told = failures[..failures.len().min(TOLD)].join("\n    ");
-            self.wrong(&format!("{} of {all} {what} failed:\n    {told}", failures.len()));
+            let told = failures[..failures.len().min(MOST_LISTED)].join("\n    ");
+            self.record_problem(&format!("{} of {all} {what} failed:\n    {told}", failures.len()));
         }
     }
 
-    /// An error that lists everything.
+    /// Returns an error with all problems, if there are any.
     pub(super) fn check(self) -> anyhow::Result<()> {
         anyhow::ensure!(self.problems.is_empty(), "{}", self.problems.join("\n  "));
         Ok(())

@@ -1,18 +1,18 @@
-//! A bundle that is a sample but for some text in its manifests.
+//! A copy of a sample bundle with edited manifests.
 
 use std::{fs, path::Path, time::Duration};
 
-/// What is put into the manifests of a sample, and what is replaced in them.
+/// Edits of a sample bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Variant {
     replaced: Vec<(String, String)>,
     /// Arguments of the container.
     arguments: Vec<String>,
-    /// More lines of the container.
+    /// Additional lines of the container.
     container: Vec<String>,
-    /// More lines of the pod.
+    /// Additional lines of the pod.
     pod: Vec<String>,
-    /// More files.
+    /// Additional files.
     files: Vec<(&'static str, String)>,
 }
 
@@ -27,7 +27,7 @@ const POLICY: &str = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmet
      podSelector:\n    matchLabels:\n      app.kubernetes.io/name: sample-operator\n  policyTypes: [Ingress]\n  ingress:\n  \
      - ports:\n    - protocol: TCP\n      port: PORT\n";
 
-/// A Deployment beside the one of the sample.
+/// A second Deployment.
 const DEPLOYMENT: &str = "      - name: NAME
         spec:
           replicas: 1
@@ -51,13 +51,13 @@ ENVIRONMENT                - name: POD_IP
                       fieldPath: status.podIP
 ";
 
-/// Says to the program that it has no certificate to serve.
+/// The environment variable of a program that serves no certificate.
 const WITHOUT_CERTIFICATE: &str = "                - {name: STAND_IN, value: 'true'}\n";
 
 // === impl Variant ===
 
 impl Variant {
-    /// Replaces a text wherever it stands; it must stand somewhere.
+    /// Replaces each occurrence of a text; fails if none exists.
     pub(super) fn replace(&mut self, from: &str, to: &str) {
         self.replaced.push((from.to_owned(), to.to_owned()));
     }
@@ -67,8 +67,8 @@ impl Variant {
             .extend(arguments.iter().map(|argument| (*argument).to_owned()));
     }
 
-    /// Another port of the pods.
-    pub(super) fn listen_elsewhere(&mut self) {
+    /// Changes the port of the pods.
+    pub(super) fn change_port(&mut self) {
         let port = "--port=8443";
         if self.arguments.iter().any(|argument| argument == port) {
             return;
@@ -78,8 +78,8 @@ impl Variant {
         self.add_arguments(&[port]);
     }
 
-    /// One more label that pods are selected by.
-    pub(super) fn select_more(&mut self) {
+    /// Adds a label to the pod selector.
+    pub(super) fn add_selector_label(&mut self) {
         let label = "app.kubernetes.io/name: sample-operator\n";
         for (above, indent) in [("matchLabels:\n", 14), ("labels:\n", 16)] {
             let line = format!("{above}{}{label}", " ".repeat(indent));
@@ -88,33 +88,33 @@ impl Variant {
         }
     }
 
-    /// One pod and a strategy.
-    pub(super) fn roll(&mut self, strategy: &str) {
+    /// Sets one replica and a strategy.
+    pub(super) fn set_strategy(&mut self, strategy: &str) {
         self.replace(
             "replicas: 2\n",
             &format!("replicas: 1\n          strategy: {strategy}\n"),
         );
     }
 
-    /// Pods that are ready only after a while.
-    pub(super) fn take_time(&mut self, time: Duration) {
+    /// Delays the readiness of pods.
+    pub(super) fn delay_readiness(&mut self, time: Duration) {
         self.arguments
             .push(format!("--ready-after={}ms", time.as_millis()));
         let probe = "readinessProbe: {httpGet: {path: /readyz, port: 8081}, periodSeconds: 1}";
         self.container.push(probe.to_owned());
     }
 
-    /// A NetworkPolicy for the pods' port, which is another one in the newer release.
-    pub(super) fn let_in(&mut self, newer: bool) {
+    /// Adds a NetworkPolicy for the pods' port; the newer release has another port.
+    pub(super) fn add_network_policy(&mut self, newer: bool) {
         if newer {
-            self.listen_elsewhere();
+            self.change_port();
         }
         let port = if newer { "8443" } else { "9443" };
         self.files.push(("policy.yaml", POLICY.replace("PORT", port)));
     }
 
-    /// A key of the ConfigMap that each release needs.
-    pub(super) fn mount(&mut self, newer: bool) {
+    /// Mounts a ConfigMap with a key that only one of the releases accepts.
+    pub(super) fn mount_config_map(&mut self, newer: bool) {
         let (key, flag) = if newer {
             ("v2.yaml", "--config=/etc/sample/v2.yaml")
         } else {
@@ -131,8 +131,8 @@ impl Variant {
             .push("volumes: [{name: config, configMap: {name: sample-operator-config}}]".to_owned());
     }
 
-    /// A Role, which allows the newer release less.
-    pub(super) fn allow(&mut self, newer: bool) {
+    /// Adds a Role; the newer release has fewer rules.
+    pub(super) fn add_role(&mut self, newer: bool) {
         let resources = if newer {
             "[configmaps]"
         } else {
@@ -143,8 +143,8 @@ impl Variant {
         self.files.push(("binding.yaml", BINDING.to_owned()));
     }
 
-    /// Webhooks are served by another Deployment; the one that served them stays.
-    pub(super) fn split(&mut self) {
+    /// Adds a Deployment that serves the webhooks, and keeps the old one.
+    pub(super) fn move_webhooks(&mut self) {
         self.replace(
             "deploymentName: sample-operator\n",
             "deploymentName: webhook-operator\n",
@@ -154,9 +154,10 @@ impl Variant {
         self.add_deployment("webhook-operator", "webhook-operator", "");
     }
 
-    /// A Deployment beside, with another selector in the newer release, and the key of a ConfigMap that each release needs.
-    pub(super) fn accompany(&mut self, newer: bool) {
-        self.mount(newer);
+    /// Adds a Deployment without webhooks, with a selector and a ConfigMap key that differ between the
+    /// releases.
+    pub(super) fn add_second_deployment(&mut self, newer: bool) {
+        self.mount_config_map(newer);
         let label = if newer { "newer" } else { "older" };
         self.add_deployment("companion", label, WITHOUT_CERTIFICATE);
     }
@@ -172,7 +173,7 @@ impl Variant {
         );
     }
 
-    /// Writes it into a copy of a sample.
+    /// Applies the edits to a copy of a sample.
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let manifests = folder.join("manifests");
         let arguments = format!("args: [{}]", self.arguments.join(", "));
@@ -202,7 +203,7 @@ impl Variant {
     }
 }
 
-/// Replaces a text wherever it stands in the files of a folder; it must stand somewhere.
+/// Replaces each occurrence of a text in the files of a folder; fails if none exists.
 pub(super) fn replace_all(folder: &Path, from: &str, to: &str) -> anyhow::Result<()> {
     let mut found = false;
     for entry in fs::read_dir(folder)? {

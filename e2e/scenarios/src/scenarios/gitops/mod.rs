@@ -1,7 +1,7 @@
-//! A GitOps tool keeps writing the CRD of a bundle, with and without a conversion of its own.
+//! A GitOps tool repeatedly writes the CRD of a bundle, with and without a conversion of its own.
 //!
-//! The API server makes `strategy: None` of a CRD that is replaced by one without conversion, or from which
-//! somebody takes the conversion that was his. Where nothing guards, that cannot be prevented, only repaired.
+//! The API server sets `strategy: None` when a PUT omits the conversion, and when an apply removes a
+//! conversion that it owns. Without the guard, this can only be repaired, not prevented.
 
 mod tool;
 
@@ -11,7 +11,7 @@ use anyhow::bail;
 use serde_json::Value;
 
 use super::{
-    fight::{BEAT, SECONDS},
+    contest::{BEAT, SECONDS},
     guard::replicas::{self, Replica},
     traffic,
 };
@@ -25,10 +25,11 @@ use crate::{
 
 use self::tool::{Stanza, Tool};
 
-/// How long tools write otherwise that have no conversion.
+/// The default duration of writes without a conversion.
 const FIGHT: Duration = Duration::from_secs(4);
 
-/// What each tool writes, one after the other. When it writes the last, it may own the conversion.
+/// The conversions that each tool writes, in this order. Before the last one, the tool may own the
+/// conversion.
 const STANZAS: [Stanza; 5] = [
     Stanza::Absent,
     Stanza::Same,
@@ -37,18 +38,18 @@ const STANZAS: [Stanza; 5] = [
     Stanza::Absent,
 ];
 
-/// What became of a write.
+/// The effect of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// It was taken, and the conversion stayed.
+enum WriteOutcome {
+    /// The write succeeded, and the conversion is unchanged.
     Kept,
-    /// It was refused.
+    /// The write was rejected.
     Refused,
-    /// It was taken, and the conversion became another.
+    /// The write succeeded, and the conversion has changed.
     Lost,
 }
 
-pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(
+pub(super) async fn a_crd_applied_without_a_conversion_fails_no_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -63,14 +64,14 @@ pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(
         for tool in [Tool::Apply, Tool::ForcedApply, Tool::ClientSideApply] {
             beats.tick().await;
             let answer = tool.write(&cluster.client, &sample::manifest()?).await?;
-            anyhow::ensure!(answer.code == 200, "{tool:?} was refused: {answer}");
+            anyhow::ensure!(answer.code == 200, "{tool:?} was rejected: {answer}");
             writes += 1;
             let after = sample::crd(cluster).await?;
             anyhow::ensure!(
                 after["spec"] == before["spec"]
                     && after["metadata"]["generation"] == before["metadata"]["generation"]
-                    && is_marked(&after, &before),
-                "{tool:?} has changed the definition: {after}"
+                    && has_marks(&after, &before),
+                "{tool:?} has changed the CRD: {after}"
             );
         }
     }
@@ -86,7 +87,7 @@ pub(super) async fn a_definition_applied_without_a_conversion_costs_no_call(
     Ok(())
 }
 
-pub(super) async fn another_conversion_costs_calls_only_until_it_is_repaired(
+pub(super) async fn another_conversion_fails_calls_only_until_it_is_repaired(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -96,8 +97,8 @@ pub(super) async fn another_conversion_costs_calls_only_until_it_is_repaired(
     load.at_least(50).await?;
     let windows = write_everything(cluster, |tool, stanza, outcome| {
         let expected = match (tool, stanza) {
-            (Tool::Replace, _) | (_, Stanza::Other) => Outcome::Lost,
-            (_, Stanza::Absent | Stanza::Same) => Outcome::Kept,
+            (Tool::Replace, _) | (_, Stanza::Other) => WriteOutcome::Lost,
+            (_, Stanza::Absent | Stanza::Same) => WriteOutcome::Kept,
             (_, Stanza::None) => return true,
         };
         outcome == expected
@@ -118,10 +119,10 @@ pub(super) async fn another_conversion_costs_calls_only_until_it_is_repaired(
         reinitializing = report.reinitializing,
         "Repaired"
     );
-    traffic::failed_only_in(&report, &windows)
+    traffic::check_failures_within(&report, &windows)
 }
 
-pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(
+pub(super) async fn the_guard_protects_the_conversion_from_every_tool(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     replicas::install_guard(cluster).await?;
@@ -133,9 +134,9 @@ pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(
     load.at_least(50).await?;
     let windows = write_everything(cluster, |tool, stanza, outcome| {
         let expected = match (tool, stanza) {
-            (Tool::Replace, _) | (_, Stanza::Other) => Outcome::Refused,
-            (_, Stanza::Absent | Stanza::Same) => Outcome::Kept,
-            (_, Stanza::None) => return outcome != Outcome::Lost,
+            (Tool::Replace, _) | (_, Stanza::Other) => WriteOutcome::Refused,
+            (_, Stanza::Absent | Stanza::Same) => WriteOutcome::Kept,
+            (_, Stanza::None) => return outcome != WriteOutcome::Lost,
         };
         outcome == expected
     })
@@ -146,13 +147,14 @@ pub(super) async fn the_guard_keeps_the_conversion_from_every_tool(
     Ok(())
 }
 
-/// Writes with every tool what is in [`STANZAS`], one at each beat, and again for as long as is asked for. From when to
-/// when the conversion was another.
+/// Writes all [`STANZAS`] with every tool, one per beat, and repeats this for the requested duration. Returns
+/// the periods in which the conversion was changed.
 ///
-/// `is_expected` judges the first round but for its last write: from then on tools may own what they wrote before.
+/// `is_expected` checks the writes of the first round except the last one of each tool: after them, tools may
+/// own what they have written.
 async fn write_everything(
     cluster: &TestCluster,
-    is_expected: impl Fn(Tool, Stanza, Outcome) -> bool,
+    is_expected: impl Fn(Tool, Stanza, WriteOutcome) -> bool,
 ) -> anyhow::Result<Vec<(Instant, Instant)>> {
     let before = sample::crd(cluster).await?;
     let conversion = &before["spec"]["conversion"];
@@ -166,18 +168,18 @@ async fn write_everything(
                 let manifest = stanza.in_manifest(conversion)?;
                 let sent = Instant::now();
                 let answer = tool.write(&cluster.client, &manifest).await?;
-                let outcome = Outcome::of(&answer, conversion)?;
+                let outcome = WriteOutcome::from_response(&answer, conversion)?;
                 let strategy = text(&answer.body, "/spec/conversion/strategy");
                 tracing::info!(?tool, ?stanza, ?outcome, code = answer.code, strategy, "Wrote");
-                if outcome == Outcome::Lost {
-                    windows.push((sent, repaired(cluster, &before).await?));
+                if outcome == WriteOutcome::Lost {
+                    windows.push((sent, wait_for_repair(cluster, &before).await?));
                 }
                 let is_judged = is_first && position + 1 < STANZAS.len();
                 anyhow::ensure!(
                     !is_judged || is_expected(tool, stanza, outcome),
-                    "{tool:?} of {stanza:?} is {outcome:?}: {answer}"
+                    "{tool:?} with {stanza:?} is {outcome:?}: {answer}"
                 );
-                is_settled(cluster, &before).await?;
+                wait_until_restored(cluster, &before).await?;
             }
         }
         is_first = false;
@@ -185,23 +187,23 @@ async fn write_everything(
     Ok(windows)
 }
 
-// === impl Outcome ===
+// === impl WriteOutcome ===
 
-impl Outcome {
-    fn of(answer: &RequestAnswer, conversion: &Value) -> anyhow::Result<Self> {
+impl WriteOutcome {
+    fn from_response(answer: &RequestAnswer, conversion: &Value) -> anyhow::Result<Self> {
         Ok(match answer.code {
             200 if answer.body["spec"]["conversion"] == *conversion => Self::Kept,
             200 => Self::Lost,
-            // By the guard; because others own a field; because it would make no sense.
+            // Rejected by the guard, because of a conflict with another field manager, or as invalid.
             403 | 409 | 422 => Self::Refused,
-            _ => bail!("neither taken nor refused: {answer}"),
+            _ => bail!("unexpected response: {answer}"),
         })
     }
 }
 
-/// Waits until the conversion is what it was before. When that was seen.
-async fn repaired(cluster: &TestCluster, before: &Value) -> anyhow::Result<Instant> {
-    until("the conversion is put back", PATIENCE, async || {
+/// Waits until the conversion is restored, and returns when this was observed.
+async fn wait_for_repair(cluster: &TestCluster, before: &Value) -> anyhow::Result<Instant> {
+    until("the conversion is restored", PATIENCE, async || {
         let conversion = sample::crd(cluster).await?["spec"]["conversion"].take();
         Ok(if conversion == before["spec"]["conversion"] {
             Ok(Instant::now())
@@ -212,20 +214,20 @@ async fn repaired(cluster: &TestCluster, before: &Value) -> anyhow::Result<Insta
     .await
 }
 
-/// Waits until the CRD is what it was before, and is Windlass's.
-async fn is_settled(cluster: &TestCluster, before: &Value) -> anyhow::Result<()> {
-    until("the definition is as before", PATIENCE, async || {
+/// Waits until the CRD has its spec and the labels and annotations of Windlass again.
+async fn wait_until_restored(cluster: &TestCluster, before: &Value) -> anyhow::Result<()> {
+    until("the CRD is restored", PATIENCE, async || {
         let live = sample::crd(cluster).await?;
         Ok(check(
-            live["spec"] == before["spec"] && is_marked(&live, before),
+            live["spec"] == before["spec"] && has_marks(&live, before),
             || live.to_string(),
         ))
     })
     .await
 }
 
-/// Whether the CRD has every label and annotation that it had before.
-fn is_marked(live: &Value, before: &Value) -> bool {
+/// Reports whether the CRD has every label and annotation that it had before.
+fn has_marks(live: &Value, before: &Value) -> bool {
     ["labels", "annotations"].into_iter().all(|field| {
         let marks = before["metadata"][field].as_object();
         let mut marks = marks.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! How GitOps tools write a CRD, and what they may have as its conversion.
+//! How GitOps tools write a CRD, and which conversion they may include.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -9,30 +9,31 @@ use crate::{
     steps::succeed,
 };
 
-/// Where `kubectl apply` notes what it has applied.
+/// The annotation in which `kubectl apply` records the applied object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How a tool writes what it has.
+/// A way to write an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
-    /// Server-side apply that leaves to others what they own: `kubectl apply --server-side`.
+    /// Server-side apply without force, which fails on fields of other managers: `kubectl apply
+    /// --server-side`.
     Apply,
     /// Server-side apply with force: Flux, and Argo CD with `ServerSideApply=true`.
     ForcedApply,
-    /// A merge patch of what has changed since the last one: `kubectl apply`, and Argo CD unless told otherwise.
+    /// A merge patch of the changes since the last one: `kubectl apply`, and Argo CD by default.
     ClientSideApply,
-    /// A PUT of what it has: `kubectl replace`, and Argo CD with `Replace=true`.
+    /// A PUT of the whole object: `kubectl replace`, and Argo CD with `Replace=true`.
     Replace,
 }
 
-/// What a tool has as the conversion of the sample's CRD.
+/// A conversion of the sample's CRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stanza {
-    /// Nothing, as in the sample bundle.
+    /// No conversion, as in the sample bundle.
     Absent,
-    /// What Windlass has put there, without the CA bundle.
+    /// The conversion that Windlass writes, without the CA bundle.
     Same,
-    /// What kubebuilder scaffolds: another Service.
+    /// The conversion that kubebuilder scaffolds, with another Service.
     Other,
     /// `strategy: None`.
     None,
@@ -41,7 +42,6 @@ pub(super) enum Stanza {
 // === impl Tool ===
 
 impl Tool {
-    /// Every tool.
     pub(super) const ALL: [Self; 4] = [
         Self::Apply,
         Self::ForcedApply,
@@ -58,7 +58,7 @@ impl Tool {
         }
     }
 
-    /// Writes the sample's CRD as `manifest` has it.
+    /// Writes `manifest`, the sample's CRD.
     pub(super) async fn write(self, client: &Client, manifest: &Value) -> anyhow::Result<RequestAnswer> {
         let path = sample::DEFINITION;
         let managed = format!("{path}?fieldManager={}", self.manager());
@@ -78,7 +78,7 @@ impl Tool {
                 let mut body = manifest.clone();
                 body["metadata"]["resourceVersion"] = text(&live, "/metadata/resourceVersion").into();
                 let answer = request::send(client, "PUT", &managed, Some(&body)).await?;
-                // Somebody wrote in between.
+                // Another client wrote in between.
                 if answer.code != 409 {
                     return Ok(answer);
                 }
@@ -90,7 +90,7 @@ impl Tool {
 // === impl Stanza ===
 
 impl Stanza {
-    /// The sample's manifest with this; `conversion` is what Windlass has put into the live CRD.
+    /// Returns the sample's manifest with this conversion; `conversion` is the one that Windlass has written.
     pub(super) fn in_manifest(self, conversion: &Value) -> anyhow::Result<Value> {
         let mut manifest = sample::manifest()?;
         let stanza = match self {
@@ -116,7 +116,7 @@ impl Stanza {
     }
 }
 
-/// What `kubectl apply` sends: all of `desired`, and null for what was in `last` and is no longer desired.
+/// Returns the patch of `kubectl apply`: all of `desired`, and null for fields that are only in `last`.
 fn merge_patch(last: &Value, desired: &Value) -> Value {
     let mut patch = desired.clone();
     let (Some(last), Some(fields)) = (last.as_object(), patch.as_object_mut()) else {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_longer_wanted_is_taken_away_and_nothing_else() {
+    fn a_merge_patch_removes_only_undesired_fields() {
         let last =
             json!({"spec": {"a": 1, "conversion": {"strategy": "Webhook", "webhook": {}}, "list": [1]}});
         let desired = json!({"spec": {"a": 2, "conversion": {"strategy": "None"}, "list": [2]}});

@@ -1,4 +1,4 @@
-//! What a user of kubectl sees of the guard.
+//! The guard's denials as kubectl prints them.
 
 use std::{path::PathBuf, process::Stdio};
 
@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::{
     install_sample,
     replicas::{self, Replica},
-    writes::{CONVERSION, DELETION, DENIED, LABELLED, OWNER},
+    writes::{CONVERSION, DELETION, DENIED, OWNER, OWNER_LABEL},
 };
 use crate::{
     sample::{self, NAMESPACE},
@@ -17,25 +17,25 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The program.
+/// The kubectl binary.
 const KUBECTL: &str = "kubectl";
 
-/// What `kubectl edit` opens.
+/// The editor of `kubectl edit`.
 const EDITOR: &str = "sed -i s,/convert,/elsewhere,";
 
-/// kubectl, as the cluster's admin types it.
+/// kubectl with the kubeconfig of the cluster's admin.
 struct Kubectl {
     kubeconfig: PathBuf,
     cache: PathBuf,
 }
 
-pub(crate) async fn kubectl_shows_what_the_guard_says(cluster: &TestCluster) -> anyhow::Result<()> {
+pub(crate) async fn kubectl_prints_the_denials_of_the_guard(cluster: &TestCluster) -> anyhow::Result<()> {
     let kubectl = Kubectl {
         kubeconfig: cluster.command.kubeconfig.clone(),
         cache: cluster.write("kubectl", "")?.with_extension("cache"),
     };
-    if !kubectl.is_there().await {
-        tracing::warn!("There is no kubectl to try: left out");
+    if !kubectl.is_installed().await {
+        tracing::warn!("kubectl is not installed: skipping the scenario");
         return Ok(());
     }
     replicas::install_guard(cluster).await?;
@@ -47,10 +47,10 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(cluster: &TestCluster) -> 
     let file = |name: &str, object: &Value| -> anyhow::Result<String> {
         Ok(cluster.write(name, &object.to_string())?.display().to_string())
     };
-    let plain = file("plain.json", &edited(&live, |_| {}))?;
+    let plain = file("plain.json", &author_manifest(&live, |_| {}))?;
     let elsewhere = file(
         "elsewhere.json",
-        &edited(&live, |object| {
+        &author_manifest(&live, |object| {
             object["spec"]["conversion"] = live["spec"]["conversion"].clone();
             object["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["path"] = json!("/elsewhere");
         }),
@@ -64,7 +64,7 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(cluster: &TestCluster) -> 
             &["apply", "--server-side", "--force-conflicts", "-f", &elsewhere],
             &[CONVERSION],
         ),
-        (&["replace", "-f", &plain], &[CONVERSION, LABELLED]),
+        (&["replace", "-f", &plain], &[CONVERSION, OWNER_LABEL]),
         (&["replace", "--force", "-f", &plain], &[DELETION]),
         (
             &["patch", crd[0], crd[1], "--type=merge", "-p", merge],
@@ -77,7 +77,7 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(cluster: &TestCluster) -> 
         (&["edit", crd[0], crd[1]], &[CONVERSION]),
         (
             &["label", crd[0], crd[1], "windlass.dev/bundle-deployment-"],
-            &[LABELLED],
+            &[OWNER_LABEL],
         ),
         (
             &[
@@ -87,7 +87,7 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(cluster: &TestCluster) -> 
                 crd[1],
                 "windlass.dev/bundle-deployment=other",
             ],
-            &[LABELLED],
+            &[OWNER_LABEL],
         ),
         (&["delete", crd[0], crd[1]], &[DELETION]),
         (&["delete", "-f", &plain], &[DELETION]),
@@ -98,17 +98,17 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(cluster: &TestCluster) -> 
     ];
     for (arguments, expected) in refused {
         let (succeeded, said) = kubectl.run(arguments).await?;
-        anyhow::ensure!(!succeeded, "kubectl {arguments:?} passed: {said}");
+        anyhow::ensure!(!succeeded, "kubectl {arguments:?} succeeded: {said}");
         for part in expected.iter().chain([&DENIED]) {
             anyhow::ensure!(
                 said.contains(part),
-                "kubectl {arguments:?} does not say {part:?}: {said}"
+                "kubectl {arguments:?} does not print {part:?}: {said}"
             );
         }
         let now = sample::crd(cluster).await?;
         anyhow::ensure!(
             now["spec"] == live["spec"] && now["metadata"]["uid"] == live["metadata"]["uid"],
-            "kubectl {arguments:?} has changed the definition"
+            "kubectl {arguments:?} has changed the CRD"
         );
     }
     let passes: &[&[&str]] = &[
@@ -123,14 +123,17 @@ pub(crate) async fn kubectl_shows_what_the_guard_says(cluster: &TestCluster) -> 
     }
     delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await?;
     let (succeeded, said) = kubectl.run(&["delete", crd[0], crd[1]]).await?;
-    anyhow::ensure!(succeeded, "it stays after {OWNER} in {NAMESPACE} is gone: {said}");
+    anyhow::ensure!(
+        succeeded,
+        "the CRD cannot be deleted without {OWNER} in {NAMESPACE}: {said}"
+    );
     Ok(())
 }
 
 // === impl Kubectl ===
 
 impl Kubectl {
-    async fn is_there(&self) -> bool {
+    async fn is_installed(&self) -> bool {
         let version = Command::new(KUBECTL)
             .args(["version", "--client"])
             .stdout(Stdio::null())
@@ -139,7 +142,7 @@ impl Kubectl {
         version.await.is_ok_and(|status| status.success())
     }
 
-    /// Whether it succeeded, and what it said.
+    /// Runs a command, and returns whether it succeeded, and its output.
     async fn run(&self, arguments: &[&str]) -> anyhow::Result<(bool, String)> {
         let output = Command::new(KUBECTL)
             .args(arguments)
@@ -157,8 +160,8 @@ impl Kubectl {
     }
 }
 
-/// The CRD as its author has it in a file: without what the API server and Windlass added.
-fn edited(live: &Value, edit: impl FnOnce(&mut Value)) -> Value {
+/// The CRD as in its author's manifest, without the fields of the API server and Windlass, after `edit`.
+fn author_manifest(live: &Value, edit: impl FnOnce(&mut Value)) -> Value {
     let mut object = json!({
         "apiVersion": live["apiVersion"], "kind": live["kind"],
         "metadata": {"name": sample::WIDGETS}, "spec": live["spec"],

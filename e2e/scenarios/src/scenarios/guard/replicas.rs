@@ -1,6 +1,6 @@
-//! Replicas of the operator that answer for the guard.
+//! Replicas of the operator that serve the guard.
 //!
-//! They are processes here, and no pods: their Service selects nothing, and their endpoints are written by hand.
+//! They are processes instead of pods: their Service has no selector, and the scenarios write its endpoints.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
@@ -18,36 +18,36 @@ use crate::{
     test_cluster::{self, TestCluster},
 };
 
-/// The guard's Service, and the ServingCertificate that is made for it.
+/// The guard's Service, and the name of its ServingCertificate.
 pub(super) const SERVICE: &str = "windlass";
 
-/// The guard's configuration.
+/// The guard's ValidatingWebhookConfiguration.
 pub(super) const CONFIGURATION: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/windlass";
 
 /// The EndpointSlices of the operator's namespace.
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/windlass-system/endpointslices";
 
-/// A replica of the operator that answers for the guard, if it is asked.
+/// A replica of the operator that serves the guard.
 pub struct Replica {
     /// The process.
     pub running: Running,
-    stopped: Stopped,
+    stopped: StoppedReplica,
 }
 
-/// A replica that does not run.
-pub(super) struct Stopped {
+/// A replica without a process.
+pub(super) struct StoppedReplica {
     operator: OperatorProcess,
     address: SocketAddr,
-    /// The Service that leads to it.
+    /// The Service whose endpoint it is.
     service: &'static str,
 }
 
-/// Creates the guard's Service and its configuration, as `windlass manifests` has them.
+/// Creates the guard's Service and webhook configuration from `windlass manifests`.
 ///
 /// # Errors
 ///
-/// When the API server refuses.
+/// When the API server rejects an object.
 pub async fn install_guard(cluster: &TestCluster) -> anyhow::Result<()> {
     let mut found = 0;
     for mut object in windlass::commands::manifests::objects()? {
@@ -61,28 +61,28 @@ pub async fn install_guard(cluster: &TestCluster) -> anyhow::Result<()> {
         test_cluster::apply(&cluster.client, &object).await?;
         found += 1;
     }
-    anyhow::ensure!(found == 2, "the guard is {found} objects");
+    anyhow::ensure!(found == 2, "the manifests contain {found} objects of the guard");
     Ok(())
 }
 
 // === impl Replica ===
 
 impl Replica {
-    /// Starts a replica in `pod`. Nobody asks it yet.
+    /// Starts a replica in `pod` without making it an endpoint.
     ///
     /// # Errors
     ///
     /// When the process cannot be started.
     pub async fn start(cluster: &TestCluster, pod: &str) -> anyhow::Result<Self> {
-        Self::start_of(cluster, cluster.operator.replica(pod), SERVICE)
+        Self::start_behind(cluster, cluster.operator.replica(pod), SERVICE)
     }
 
-    /// Starts this replica, behind a Service.
+    /// Starts the replica of `operator`, which serves behind `service`.
     ///
     /// # Errors
     ///
     /// When the process cannot be started.
-    pub(in crate::scenarios) fn start_of(
+    pub(in crate::scenarios) fn start_behind(
         cluster: &TestCluster,
         mut operator: OperatorProcess,
         service: &'static str,
@@ -91,7 +91,7 @@ impl Replica {
         operator
             .arguments
             .extend(["--admission-bind".to_owned(), address.to_string()]);
-        let stopped = Stopped {
+        let stopped = StoppedReplica {
             operator,
             address,
             service,
@@ -99,20 +99,21 @@ impl Replica {
         stopped.start()
     }
 
-    /// Makes it an endpoint, and waits until it is asked about the sample, which must be installed.
+    /// Makes the replica an endpoint, and waits until the guard denies writes to the sample, which must be
+    /// installed.
     ///
     /// # Errors
     ///
-    /// When it is not asked.
+    /// When the guard denies nothing.
     pub async fn join(&self, cluster: &TestCluster) -> anyhow::Result<()> {
-        self.be_endpoint(cluster).await?;
+        self.add_endpoint(cluster).await?;
         cluster.settled(operator::NAMESPACE, SERVICE).await?;
-        writes::until_asked(cluster).await
+        writes::wait_until_guarded(cluster).await
     }
 
-    /// Makes it an endpoint.
-    pub(in crate::scenarios) async fn be_endpoint(&self, cluster: &TestCluster) -> anyhow::Result<()> {
-        let Stopped {
+    /// Creates the EndpointSlice of the replica.
+    pub(in crate::scenarios) async fn add_endpoint(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+        let StoppedReplica {
             operator,
             address,
             service,
@@ -129,30 +130,30 @@ impl Replica {
         Ok(())
     }
 
-    /// Where it answers.
+    /// The address of the guard.
     pub fn address(&self) -> SocketAddr {
         self.stopped.address
     }
 
-    /// Makes it no endpoint any more.
-    pub(in crate::scenarios) async fn leave(&self, cluster: &TestCluster) -> anyhow::Result<()> {
-        let Stopped {
+    /// Deletes the EndpointSlice of the replica.
+    pub(in crate::scenarios) async fn remove_endpoint(&self, cluster: &TestCluster) -> anyhow::Result<()> {
+        let StoppedReplica {
             operator, service, ..
         } = &self.stopped;
         delete(&cluster.client, &format!("{SLICES}/{service}-{}", operator.pod)).await
     }
 
-    /// `kill -9`. It stays an endpoint.
-    pub(super) async fn kill(self) -> anyhow::Result<Stopped> {
+    /// Kills the process with SIGKILL. The replica stays an endpoint.
+    pub(super) async fn kill(self) -> anyhow::Result<StoppedReplica> {
         self.running.kill().await?;
         Ok(self.stopped)
     }
 }
 
-// === impl Stopped ===
+// === impl StoppedReplica ===
 
-impl Stopped {
-    /// Starts it where it was.
+impl StoppedReplica {
+    /// Starts the process with the same address.
     pub(super) fn start(self) -> anyhow::Result<Replica> {
         Ok(Replica {
             running: self.operator.start()?,
@@ -161,10 +162,11 @@ impl Stopped {
     }
 }
 
-/// A port that nobody listens on, at an address that no replica of the same scenario has: an address is one server.
+/// Returns a free port, at an address that no other replica of the scenario has, because each address counts
+/// as one server.
 fn free_address(host: Ipv4Addr) -> anyhow::Result<SocketAddr> {
     static REPLICAS: AtomicU32 = AtomicU32::new(0);
-    // Pods have their webhooks on other ports: it is no harm if one gets the same address.
+    // A pod may have the same address: its webhooks have other ports.
     let nth = REPLICAS.fetch_add(1, Ordering::Relaxed) % 200;
     let ip = Ipv4Addr::from_bits(host.to_bits() + nth);
     let listener = TcpListener::bind((ip, 0)).with_context(|| format!("listening on {ip}"))?;

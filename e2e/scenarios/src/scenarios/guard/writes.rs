@@ -1,4 +1,4 @@
-//! What somebody else tries with a CRD that Windlass converts.
+//! Writes of other clients to a CRD that Windlass converts.
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -11,36 +11,36 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The BundleDeployment that it belongs to.
+/// The BundleDeployment of the CRD.
 pub(super) const OWNER: &str = "sample";
 
-/// The label that says so.
+/// The label that names it.
 const LABEL: &str = "windlass.dev/bundle-deployment";
 
-/// One request, and what is said to it.
+/// A request, and the expected denial.
 pub(super) struct GuardedWrite {
     what: &'static str,
     method: &'static str,
     body: Value,
-    /// Parts of the answer: each names the way out.
+    /// Parts of the response; each recommends an action.
     says: &'static [&'static str],
 }
 
-/// What is said of the conversion.
+/// The denial of a changed conversion.
 pub(super) const CONVERSION: &str =
     "To change the conversion, update the BundleDeployment to another bundle; to stop converting, delete it";
 
-/// What is said of the label.
-pub(super) const LABELLED: &str = "as owned by the BundleDeployment sample and must not be changed. To hand over the CustomResourceDefinition, delete";
+/// The denial of a changed label.
+pub(super) const OWNER_LABEL: &str = "as owned by the BundleDeployment sample and must not be changed. To hand over the CustomResourceDefinition, delete";
 
-/// What is said of a deletion.
+/// The denial of a deletion.
 pub(super) const DELETION: &str =
     "which the BundleDeployment sample serves. Delete the BundleDeployment first";
 
-/// How every refusal begins.
+/// The start of every denial.
 pub(super) const DENIED: &str = "admission webhook \"guard.windlass.dev\" denied the request: ";
 
-/// Every kind of write that must not pass.
+/// Writes that the guard must deny.
 fn forbidden(live: &Value, stranger: &str) -> Vec<GuardedWrite> {
     let write = |what, method, body, says| GuardedWrite {
         what,
@@ -76,25 +76,25 @@ fn forbidden(live: &Value, stranger: &str) -> Vec<GuardedWrite> {
             &[CONVERSION],
         ),
         write("another conversion applied", "APPLY", elsewhere, &[CONVERSION]),
-        write("the plain definition", "PUT", plain, &[CONVERSION, LABELLED]),
+        write("the plain definition", "PUT", plain, &[CONVERSION, OWNER_LABEL]),
         write(
-            "a patch that takes the label away",
+            "a patch that removes the label",
             "PATCH",
             json!({"metadata": {"labels": {LABEL: null}}}),
-            &[LABELLED],
+            &[OWNER_LABEL],
         ),
         write(
-            "a patch that gives it to another",
+            "a patch that names another owner",
             "PATCH",
             json!({"metadata": {"labels": {LABEL: "other"}}}),
-            &[LABELLED],
+            &[OWNER_LABEL],
         ),
         write("a deletion", "DELETE", Value::Null, &[DELETION]),
     ]
 }
 
-/// What is nobody else's business.
-fn harmless(live: &Value) -> Vec<GuardedWrite> {
+/// Writes that the guard must allow.
+fn allowed(live: &Value) -> Vec<GuardedWrite> {
     let write = |what, method, body| GuardedWrite {
         what,
         method,
@@ -113,27 +113,30 @@ fn harmless(live: &Value) -> Vec<GuardedWrite> {
             "PATCH",
             json!({"metadata": {"labels": {"example.com/l": "1"}, "annotations": {"example.com/by": "patch"}}}),
         ),
-        write("the same with an annotation", "PUT", annotated),
-        write("what the bundle holds, applied", "APPLY", bundled),
+        write("a PUT with an annotation", "PUT", annotated),
+        write("an apply of the bundle's manifest", "APPLY", bundled),
     ]
 }
 
-/// Tries every forbidden write: each is refused in words that help, and changes nothing.
-pub(super) async fn refused(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Checks that each forbidden write is denied with a helpful message, and changes nothing.
+pub(super) async fn check_denied(cluster: &TestCluster) -> anyhow::Result<()> {
     let (before, stranger) = (live(cluster).await?, foreign::trust_bundle()?);
     for position in 0..forbidden(&before, &stranger).len() {
         let (write, answer) = send(cluster, |live| forbidden(live, &stranger).swap_remove(position)).await?;
         let what = write.what;
         anyhow::ensure!(answer.code == 403, "{what}: {answer}");
         for part in write.says.iter().chain([&DENIED]) {
-            anyhow::ensure!(answer.message().contains(part), "{what}: not {part:?}: {answer}");
+            anyhow::ensure!(
+                answer.message().contains(part),
+                "{what}: {part:?} is not in the response: {answer}"
+            );
         }
         anyhow::ensure!(
-            kept(&live(cluster).await?) == kept(&before),
-            "{what} was refused, and has changed the definition"
+            protected_fields(&live(cluster).await?) == protected_fields(&before),
+            "{what} was denied, but has changed the CRD"
         );
     }
-    // The API server's own rule comes first.
+    // The API server validates before it calls the guard.
     let mut versions = before["spec"]["versions"].clone();
     let others = versions.as_array_mut().context("no versions")?;
     others.retain(|version| version["storage"] == false);
@@ -142,54 +145,54 @@ pub(super) async fn refused(cluster: &TestCluster) -> anyhow::Result<()> {
     let answer = request::send(&cluster.client, "PATCH", sample::DEFINITION, Some(&patch)).await?;
     anyhow::ensure!(
         answer.code == 422 && answer.message().contains("missing from spec.versions"),
-        "a stored version went: {answer}"
+        "a stored version was removed: {answer}"
     );
     Ok(())
 }
 
-/// Makes every change that must not be refused.
-pub(super) async fn let_through(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Checks that each allowed write succeeds.
+pub(super) async fn check_allowed(cluster: &TestCluster) -> anyhow::Result<()> {
     let before = live(cluster).await?;
-    for position in 0..harmless(&before).len() {
-        let (write, answer) = send(cluster, |live| harmless(live).swap_remove(position)).await?;
+    for position in 0..allowed(&before).len() {
+        let (write, answer) = send(cluster, |live| allowed(live).swap_remove(position)).await?;
         anyhow::ensure!(answer.code == 200, "{}: {answer}", write.what);
     }
     let after = live(cluster).await?;
     anyhow::ensure!(
-        kept(&after) == kept(&before),
-        "what was harmless has changed what Windlass keeps"
+        protected_fields(&after) == protected_fields(&before),
+        "an allowed write has changed fields of Windlass"
     );
     Ok(())
 }
 
-/// Tries one forbidden write without leaving anything behind.
-pub(super) async fn try_out(cluster: &TestCluster) -> anyhow::Result<RequestAnswer> {
+/// Sends a forbidden write as a dry run.
+pub(super) async fn send_forbidden_write(cluster: &TestCluster) -> anyhow::Result<RequestAnswer> {
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     let path = format!("{}?dryRun=All", sample::DEFINITION);
     request::send(&cluster.client, "PATCH", &path, Some(&none)).await
 }
 
-/// Waits until the guard is asked.
-pub(in crate::scenarios) async fn until_asked(cluster: &TestCluster) -> anyhow::Result<()> {
-    until("the guard is asked", PATIENCE, async || {
-        let answer = try_out(cluster).await?;
+/// Waits until the guard denies a forbidden write.
+pub(in crate::scenarios) async fn wait_until_guarded(cluster: &TestCluster) -> anyhow::Result<()> {
+    until("the guard denies a forbidden write", PATIENCE, async || {
+        let answer = send_forbidden_write(cluster).await?;
         Ok(check(answer.is_denied(), || answer.to_string()))
     })
     .await
 }
 
-/// Tries it again and again, and fails as soon as it is not refused.
-pub(in crate::scenarios) async fn until_one_passes(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Sends forbidden writes until one is not denied, and returns an error then.
+pub(in crate::scenarios) async fn send_until_allowed(cluster: &TestCluster) -> anyhow::Result<()> {
     loop {
-        let answer = try_out(cluster).await?;
-        // Others write it at the same time.
+        let answer = send_forbidden_write(cluster).await?;
+        // Other clients write at the same time.
         if !answer.is_denied() && answer.code != 409 {
-            bail!("a forbidden write was not refused: {answer}");
+            bail!("a forbidden write was not denied: {answer}");
         }
     }
 }
 
-/// Sends what `write` makes of the live CRD, again where that has changed meanwhile.
+/// Sends the request that `write` builds from the live CRD, and repeats this after conflicts.
 async fn send(
     cluster: &TestCluster,
     write: impl Fn(&Value) -> GuardedWrite,
@@ -208,7 +211,7 @@ async fn send(
     }
 }
 
-/// `object` without a field of what is at `parent`.
+/// Returns `object` without `field` of the object at `parent`.
 fn without(object: &Value, parent: &str, field: &str) -> Value {
     let mut object = object.clone();
     if let Some(fields) = object.pointer_mut(parent).and_then(Value::as_object_mut) {
@@ -223,8 +226,8 @@ async fn live(cluster: &TestCluster) -> anyhow::Result<Value> {
         .context("no definition")
 }
 
-/// What must stay.
-fn kept(live: &Value) -> [Value; 4] {
+/// The fields that no write may change.
+fn protected_fields(live: &Value) -> [Value; 4] {
     [
         live["metadata"]["uid"].clone(),
         live["metadata"]["labels"][LABEL].clone(),

@@ -10,8 +10,11 @@ use windlass_object::{
 
 use super::{
     super::{foreign_issuer::ForeignIssuer, injection},
-    injectable::{Injectable, carry, create, stay, trust},
-    steps::{HOOK, ISSUER, certificates_of, expire, failing, has_event, publish, trust_bundle, writes},
+    injectable::{Injectable, check_bundles, check_unchanged, create, wait_for_bundles},
+    steps::{
+        HOOK, ISSUER, certificates_of, expire_lease, publish_ca, trust_bundle, wait_for_events,
+        wait_for_failures, writes,
+    },
 };
 use crate::{
     cainjector::{self, Cainjector},
@@ -22,9 +25,9 @@ use crate::{
 const QUIET: Duration = Duration::from_secs(4);
 
 /// The message about targets that are left to cert-manager.
-const AT_WORK: &str = "cert-manager is at work";
+const AT_WORK: &str = "cert-manager is running";
 
-pub(in super::super) async fn windlass_answers_for_cert_manager_only_while_that_is_gone(
+pub(in super::super) async fn windlass_replaces_cert_manager_only_while_it_is_stopped(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
@@ -39,26 +42,26 @@ pub(in super::super) async fn windlass_answers_for_cert_manager_only_while_that_
         ForeignIssuer::new(2)?,
         ForeignIssuer::new(3)?,
     );
-    publish(client, "POST", &first).await?;
+    publish_ca(client, "POST", &first).await?;
     let cainjector = Cainjector::start(cluster, &[]).await?;
     let theirs = Injectable::of_each_kind("theirs", &json!({CERT_MANAGER_SECRET: ISSUER}));
     create(client, &theirs).await?;
-    carry(client, &theirs, &certificates_of(&[&first]), cainjector::MANAGER).await?;
-    publish(client, "PUT", &second).await?;
+    wait_for_bundles(client, &theirs, &certificates_of(&[&first]), cainjector::MANAGER).await?;
+    publish_ca(client, "PUT", &second).await?;
     let united = certificates_of(&[&first, &second]);
-    carry(client, &theirs, &united, cainjector::MANAGER).await?;
+    wait_for_bundles(client, &theirs, &united, cainjector::MANAGER).await?;
 
     let _operator = operator.start()?;
-    has_event(client, &theirs, AT_WORK).await?;
-    stay(client, &theirs, QUIET).await?;
+    wait_for_events(client, &theirs, AT_WORK).await?;
+    check_unchanged(client, &theirs, QUIET).await?;
     anyhow::ensure!(writes(&proxy, &theirs) == 0, "{:?}", proxy.log());
 
     cainjector.crash().await?;
-    expire(client).await?;
-    stay(client, &theirs, QUIET).await?;
-    publish(client, "PUT", &third).await?;
+    expire_lease(client).await?;
+    check_unchanged(client, &theirs, QUIET).await?;
+    publish_ca(client, "PUT", &third).await?;
     let handed_over = certificates_of(&[&first, &second, &third]);
-    carry(client, &theirs, &handed_over, INJECT).await?;
+    wait_for_bundles(client, &theirs, &handed_over, INJECT).await?;
     anyhow::ensure!(writes(&proxy, &theirs) == theirs.len(), "{:?}", proxy.log());
 
     // A cert-manager without a Lease is detected because it reverts changes.
@@ -68,17 +71,17 @@ pub(in super::super) async fn windlass_answers_for_cert_manager_only_while_that_
     );
     create(client, &both).await?;
     let ours = trust_bundle(client).await?;
-    carry(client, &both, &ours, INJECT).await?;
+    wait_for_bundles(client, &both, &ours, INJECT).await?;
     let _cainjector = Cainjector::start(cluster, &["--leader-elect=false"]).await?;
     let united = ours.union(&certificates_of(&[&third])).cloned().collect();
-    carry(client, &both, &united, cainjector::MANAGER).await?;
-    failing(client, &both, AT_WORK).await?;
-    stay(client, &both, QUIET).await?;
+    wait_for_bundles(client, &both, &united, cainjector::MANAGER).await?;
+    wait_for_failures(client, &both, AT_WORK).await?;
+    check_unchanged(client, &both, QUIET).await?;
     anyhow::ensure!(
         writes(&proxy, &both) == both.len(),
         "two writers: {:?}",
         proxy.log()
     );
     // If both want the same value, neither reverts the other.
-    trust(client, &theirs, &handed_over).await
+    check_bundles(client, &theirs, &handed_over).await
 }

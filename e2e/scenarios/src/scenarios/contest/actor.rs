@@ -1,4 +1,4 @@
-//! Whoever puts another trust bundle into targets, and watches how long it stays.
+//! An actor that writes another trust bundle into targets, and measures the time until it is repaired.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ pub(super) const MANAGER: &str = "a-gitops-tool";
 
 const VERSION: &str = "/metadata/resourceVersion";
 
-/// An object, and every place of a CA bundle in it.
+/// An object, and the pointers to its CA bundles.
 #[derive(Clone, Debug)]
 pub(super) struct ContestedObject {
     path: String,
@@ -40,29 +40,29 @@ pub(super) struct Actor {
     client: Client,
     targets: Vec<ContestedObject>,
     bundle: String,
-    /// How each target is now, by its path: a watch keeps the API server less busy than looking again and again.
+    /// The current targets by path; a watch sends fewer requests than polling.
     seen: BTreeMap<String, watch::Receiver<Value>>,
     _watches: JoinSet<()>,
 }
 
-/// What came of a fight.
+/// The result of a fight.
 #[derive(Debug, Default)]
 pub(super) struct Fight {
-    /// How often the actor wrote a target.
+    /// The number of writes by the actor.
     pub(super) writes: u64,
-    /// How often somebody else wrote one.
+    /// The number of writes by others.
     pub(super) repairs: u64,
-    /// From each write to when it was seen to be repaired.
+    /// The time of each write, and the time when the repair was observed.
     pub(super) windows: Vec<(Instant, Instant)>,
-    /// The phases of the rotation that were seen meanwhile.
+    /// The observed phases of the rotation.
     pub(super) phases: BTreeSet<String>,
 }
 
 // === impl ContestedObject ===
 
 impl ContestedObject {
-    /// The places in `object`, which is at `path`, where calls to the sample's Service are verified.
-    pub(super) fn of(object: &Value, path: &str) -> Self {
+    /// Finds the CA bundles in `object`, at `path`, that verify calls of the sample's Service.
+    pub(super) fn from_object(object: &Value, path: &str) -> Self {
         let mut pointers = Vec::new();
         let mut add = |pointer: String| {
             if object.pointer(&format!("{pointer}/service/name")) == Some(&json!(CERTIFICATE)) {
@@ -83,7 +83,7 @@ impl ContestedObject {
 // === impl Fight ===
 
 impl Fight {
-    /// How long each write stood.
+    /// Returns the time until each repair.
     pub(super) fn latencies(&self) -> Latencies {
         let mut latencies = Latencies::default();
         for (written, repaired) in &self.windows {
@@ -96,7 +96,7 @@ impl Fight {
 // === impl Actor ===
 
 impl Actor {
-    /// Writes `bundle`, in base64, into `targets`.
+    /// Creates an actor that writes `bundle`, in base64, into `targets`.
     pub(super) fn new(cluster: &TestCluster, targets: Vec<ContestedObject>, bundle: String) -> Self {
         let mut watches = JoinSet::new();
         let seen = targets.iter().map(|target| {
@@ -113,7 +113,7 @@ impl Actor {
         }
     }
 
-    /// Writes every target once in each `beat`, one after the other, as tools do.
+    /// Writes every target once per `beat`, one after the other, as tools do.
     pub(super) async fn write_for(&self, duration: Duration, beat: Duration) -> anyhow::Result<Fight> {
         let mut fight = Fight::default();
         let before = self.generations().await?;
@@ -136,8 +136,8 @@ impl Actor {
         Ok(fight)
     }
 
-    /// Writes every target again as soon as it was repaired. How often.
-    pub(super) async fn answer_for(&self, duration: Duration) -> anyhow::Result<u64> {
+    /// Writes every target again as soon as it is repaired, and returns the number of writes.
+    pub(super) async fn revert_for(&self, duration: Duration) -> anyhow::Result<u64> {
         let started = Instant::now();
         let mut answers = 0;
         while started.elapsed() < duration {
@@ -147,7 +147,7 @@ impl Actor {
         Ok(answers)
     }
 
-    /// How often the spec of a target was written.
+    /// Returns the generation of a target: the number of writes of its spec.
     pub(super) async fn generation(&self, target: &ContestedObject) -> anyhow::Result<i64> {
         let object = get(&self.client, &target.path).await?.context("no such target")?;
         object["metadata"]["generation"].as_i64().context("no generation")
@@ -158,7 +158,8 @@ impl Actor {
         Ok(each.into_iter().sum())
     }
 
-    /// Writes a target and waits until it is repaired. When that was sent, and when it was seen to be repaired.
+    /// Writes a target and waits until it is repaired. Returns the time of the request, and the time when the
+    /// repair was observed.
     async fn write(&self, target: &ContestedObject) -> anyhow::Result<(Instant, Instant)> {
         let operations = target
             .pointers
@@ -180,7 +181,7 @@ impl Actor {
         let repaired = tokio::time::timeout(PATIENCE, seen.wait_for(is_repaired)).await;
         repaired
             .with_context(|| format!("{} was not repaired within {PATIENCE:?}", target.path))?
-            .context("the watch has ended")?;
+            .context("the watch has terminated")?;
         Ok((sent, Instant::now()))
     }
 
@@ -191,7 +192,7 @@ impl Actor {
     }
 }
 
-/// Keeps what is at `path` up to date in `sender`.
+/// Sends the current object at `path` to `sender`.
 async fn follow(client: Client, path: String, sender: watch::Sender<Value>) {
     let [_, _, group, version, plural, name] = path.split('/').collect::<Vec<_>>()[..] else {
         return;
@@ -209,7 +210,7 @@ async fn follow(client: Client, path: String, sender: watch::Sender<Value>) {
     while let Some(object) = objects.next().await {
         match object.map(serde_json::to_value) {
             Ok(Ok(object)) => sender.send_modify(|seen| *seen = object),
-            Ok(Err(error)) => tracing::warn!(%error, path, "Cannot read what was watched"),
+            Ok(Err(error)) => tracing::warn!(%error, path, "Cannot convert a watched object"),
             Err(error) => tracing::warn!(%error, path, "The watch was interrupted"),
         }
     }

@@ -8,7 +8,7 @@ use windlass_object::{names, object};
 
 use super::{
     super::{changes::BundleChange, traffic},
-    steps as arrival,
+    steps as adoption_steps,
 };
 use crate::{
     olm::{self, Olm, csvs, owner_labels, owner_reference},
@@ -24,29 +24,29 @@ const CSV: &str = "sample.v1";
 /// The argument of `--adopt-from`.
 const SOURCE: &str = "olm/sample.v1";
 
-pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
+pub(in super::super) async fn an_operator_of_olm_is_adopted_without_a_failed_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     olm::definitions(client).await?;
     let olm = Olm::start(client);
-    installed(client).await?;
+    install_with_olm(client).await?;
     let _operator = cluster.operator.start()?;
-    let load = traffic::start(cluster, &arrival::VERSIONS).await?;
+    let load = traffic::start(cluster, &adoption_steps::VERSIONS).await?;
     load.at_least(200).await?;
 
-    what_is_not_prepared_takes_nothing(cluster).await?;
-    arrival::adopt(cluster, SOURCE, &arrival::KILLS).await?;
+    failed_preparation_changes_nothing(cluster).await?;
+    adoption_steps::adopt(cluster, SOURCE, &adoption_steps::KILLS).await?;
     load.at_least(200).await?;
     // OLM's webhook configurations call the Service with its name, also while upgrades move those of
     // Windlass.
     let next = sample::bundle("sample.v2");
-    cluster.command.succeed(&arrival::install(&next)?).await?;
+    cluster.command.succeed(&adoption_steps::install(&next)?).await?;
     load.at_least(200).await?;
     cluster.command.succeed(&["rollback", "sample"]).await?;
     load.at_least(200).await?;
-    arrival::confirm(cluster, &arrival::KILLS).await?;
-    arrival::nothing_is_left(client).await?;
+    adoption_steps::confirm(cluster, &adoption_steps::KILLS).await?;
+    adoption_steps::check_adoption_removed(client).await?;
     steps::gone(client, &csv_path()).await?;
     load.at_least(200).await?;
     sample::settled(cluster).await?;
@@ -54,7 +54,7 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
     sample::rotate(cluster, "ca").await?;
     load.at_least(200).await?;
     let report = load.stop().await;
-    traffic::sent_at(&report, &arrival::VERSIONS)?;
+    traffic::check_sent_at(&report, &adoption_steps::VERSIONS)?;
     report.check()?;
     let did = olm.stop().await;
     tracing::info!(
@@ -67,11 +67,11 @@ pub(in super::super) async fn what_olm_runs_is_adopted_without_a_failed_call(
             .is_some_and(|line| line.contains("deletion is handled")),
         "OLM changed more: {did:#?}"
     );
-    nothing_is_left(client).await
+    check_marks_removed(client).await
 }
 
 /// The servers cannot be copied: OLM keeps everything, and the attempt leaves nothing.
-async fn what_is_not_prepared_takes_nothing(cluster: &TestCluster) -> anyhow::Result<()> {
+async fn failed_preparation_changes_nothing(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     let mut other = sample::server("sample-operator-kept", "other", 0);
     other["metadata"]["namespace"] = NAMESPACE.into();
@@ -85,7 +85,7 @@ async fn what_is_not_prepared_takes_nothing(cluster: &TestCluster) -> anyhow::Re
         // OLM's webhook configurations would call a Service without endpoints.
         (elsewhere, "which the bundle does not serve"),
     ] {
-        let install = [&arrival::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
+        let install = [&adoption_steps::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
         let refused = cluster.command.run(&install, |_| {}).await?;
         let said = [refused.stdout, refused.stderr].concat();
         anyhow::ensure!(!refused.succeeded && said.contains(words), "{said}");
@@ -101,7 +101,7 @@ async fn what_is_not_prepared_takes_nothing(cluster: &TestCluster) -> anyhow::Re
     let path = format!("{deployments}/sample-operator-kept");
     succeed(client, "DELETE", &path, None).await?;
     steps::gone(client, &path).await?;
-    arrival::nothing_is_left(client).await
+    adoption_steps::check_adoption_removed(client).await
 }
 
 fn csv_path() -> String {
@@ -109,7 +109,7 @@ fn csv_path() -> String {
 }
 
 /// Installs the sample as OLM's catalog operator does, and waits until olm-operator has processed it.
-async fn installed(client: &Client) -> anyhow::Result<()> {
+async fn install_with_olm(client: &Client) -> anyhow::Result<()> {
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     let group = json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -191,7 +191,7 @@ fn manifest(name: &str) -> anyhow::Result<Value> {
 }
 
 /// The objects of all kinds that may belong to the operator.
-async fn belongings(client: &Client) -> anyhow::Result<Vec<Value>> {
+async fn operator_objects(client: &Client) -> anyhow::Result<Vec<Value>> {
     let mut objects = Vec::new();
     for (api_version, kind, namespace) in CsvObjects::kinds(NAMESPACE) {
         let path = olm::collection(kind, namespace.unwrap_or_default());
@@ -208,8 +208,8 @@ async fn belongings(client: &Client) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Checks that only objects of the bundle remain, without marks of OLM.
-async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
-    for live in belongings(client).await? {
+async fn check_marks_removed(client: &Client) -> anyhow::Result<()> {
+    for live in operator_objects(client).await? {
         let is_ours = object::label(&live, names::BUNDLE_DEPLOYMENT).is_some()
             || object::label(&live, names::SERVING_CERTIFICATE).is_some();
         let metadata = &live["metadata"];

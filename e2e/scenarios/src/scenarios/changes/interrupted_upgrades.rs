@@ -1,11 +1,12 @@
-//! The source changes while webhooks call pods of the next revision already, and those of the one before are still there.
+//! The source changes after the switch of traffic to the next revision, before the pods of the previous one
+//! end.
 
 use serde_json::{Value, json};
 
 use super::{
     change::BundleChange,
     outcome::UpgradeOutcome,
-    there_and_back::{AFTERWARDS, set},
+    round_trip::{AFTERWARDS, set},
 };
 use crate::{
     load::Load,
@@ -16,7 +17,7 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-pub(in super::super) async fn a_source_that_changes_midway_costs_no_call(
+pub(in super::super) async fn a_source_changes_during_an_upgrade_without_a_failed_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -28,19 +29,19 @@ pub(in super::super) async fn a_source_that_changes_midway_costs_no_call(
     let load = install_under_load(cluster, &older).await?;
 
     let mut outcome = UpgradeOutcome::default();
-    // To a third one, whose pods need a while; then to another one, and back before that is over.
+    // The source changes to a third bundle, whose pods start slowly, then back before they are ready.
     for (first, then) in [("sample.v2", slow.as_str()), ("sample.v2", slow.as_str())] {
-        begin(cluster, first).await?;
-        outcome.went(then, set(cluster, "sample", then).await, &load);
+        wait_for_switch(cluster, first).await?;
+        outcome.record_step(then, set(cluster, "sample", then).await, &load);
         tokio::time::sleep(AFTERWARDS).await;
-        outcome.sent("calls afterwards", &load.lap());
+        outcome.record_requests("calls afterwards", &load.lap());
     }
     load.stop().await;
     outcome.check()
 }
 
-/// The pods that webhooks go back to were left behind when their Deployment was replaced.
-pub(in super::super) async fn a_source_that_goes_back_to_another_selector_costs_no_call(
+/// Traffic returns to the pods of a Deployment that was about to be replaced.
+pub(in super::super) async fn a_selector_is_reverted_during_an_upgrade_without_a_failed_call(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -50,37 +51,39 @@ pub(in super::super) async fn a_source_that_goes_back_to_another_selector_costs_
     );
     let load = install_under_load(cluster, &older).await?;
     let mut outcome = UpgradeOutcome::default();
-    begin(cluster, &newer).await?;
-    outcome.went(&older, set(cluster, "sample", &older).await, &load);
+    wait_for_switch(cluster, &newer).await?;
+    outcome.record_step(&older, set(cluster, "sample", &older).await, &load);
     tokio::time::sleep(AFTERWARDS).await;
-    outcome.sent("calls afterwards", &load.lap());
+    outcome.record_requests("calls afterwards", &load.lap());
     load.stop().await;
     outcome.check()
 }
 
-/// Somebody runs `kubectl rollout restart` while webhooks call pods of the new revision, which never counted as available: its
-/// check for a paused Deployment is not everybody's.
-pub(in super::super) async fn a_restart_midway_costs_no_call(cluster: &TestCluster) -> anyhow::Result<()> {
+/// `kubectl rollout restart` after the switch of traffic, before the new Deployment is available. `kubectl`
+/// checks for a paused Deployment, which other clients may not do.
+pub(in super::super) async fn pods_restart_during_an_upgrade_without_a_failed_call(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     let change = BundleChange::SlowPods;
     let (older, newer) = (change.older(cluster)?, change.newer(cluster)?);
     let load = install_under_load(cluster, &older).await?;
     let mut outcome = UpgradeOutcome::default();
     for source in [&newer, &older] {
-        begin(cluster, source).await?;
+        wait_for_switch(cluster, source).await?;
         let template = json!({"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": source}}});
         let restart = json!({"spec": {"template": template}});
         let restarted = succeed(&cluster.client, "PATCH", sample::DEPLOYMENT, Some(&restart)).await;
-        outcome.went("the restart", restarted.map(drop), &load);
-        outcome.went(source, set(cluster, "sample", source).await, &load);
+        outcome.record_step("the restart", restarted.map(drop), &load);
+        outcome.record_step(source, set(cluster, "sample", source).await, &load);
         tokio::time::sleep(AFTERWARDS).await;
-        outcome.sent("calls afterwards", &load.lap());
+        outcome.record_requests("calls afterwards", &load.lap());
     }
     load.stop().await;
     outcome.check()
 }
 
-/// Installs the older bundle, and calls its webhooks from then on.
+/// Installs the older bundle and starts calls of its webhooks.
 async fn install_under_load(cluster: &TestCluster, older: &str) -> anyhow::Result<Load> {
     let folder = cluster.operator.bundle_dir.join(older);
     steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
@@ -90,25 +93,28 @@ async fn install_under_load(cluster: &TestCluster, older: &str) -> anyhow::Resul
     Ok(load)
 }
 
-/// Changes the source, and waits until webhooks call pods of the new one while those of the old one are still there.
-async fn begin(cluster: &TestCluster, source: &str) -> anyhow::Result<()> {
-    let before = called(cluster).await?;
+/// Changes the source, and waits until webhooks call the new pods while the old ones still run.
+async fn wait_for_switch(cluster: &TestCluster, source: &str) -> anyhow::Result<()> {
+    let before = called_service(cluster).await?;
     sample::set_source(cluster, source).await?;
     until("webhooks call the next revision", 3 * PATIENCE, async || {
-        let called = called(cluster).await?;
+        let called = called_service(cluster).await?;
         let deployment = get(&cluster.client, sample::DEPLOYMENT)
             .await?
             .unwrap_or_default();
         let is_held = deployment["spec"]["minReadySeconds"].as_i64() > Some(3600);
         Ok(check(called != before && is_held, || {
-            format!("{called} is called; {}", deployment["spec"]["minReadySeconds"])
+            format!(
+                "webhooks call {called}; {}",
+                deployment["spec"]["minReadySeconds"]
+            )
         }))
     })
     .await
 }
 
-/// The Service that conversions go to.
-async fn called(cluster: &TestCluster) -> anyhow::Result<Value> {
+/// Returns the Service that the conversion calls.
+async fn called_service(cluster: &TestCluster) -> anyhow::Result<Value> {
     let crd = sample::crd(cluster).await?;
     Ok(crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"].clone())
 }

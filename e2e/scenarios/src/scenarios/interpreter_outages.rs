@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{
     foreign, idle,
-    interpretation::available,
+    interpretation::wait_for_available,
     rights,
     service_address::{Reachability, ServiceAddress},
 };
@@ -66,7 +66,7 @@ fn bundle(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
 }
 
 /// Installs the interpreter at an address of this test, and returns the address.
-async fn interpreter(cluster: &TestCluster) -> anyhow::Result<ServiceAddress> {
+async fn install_interpreter(cluster: &TestCluster) -> anyhow::Result<ServiceAddress> {
     let client = &cluster.client;
     let scalers = foreign::crd(
         "autoscaling.k8s.io/v1",
@@ -131,15 +131,15 @@ async fn calls(operator: &Running, outcome: &str) -> anyhow::Result<u64> {
 }
 
 /// Sets the ready replicas of a custom resource, as its controller does.
-async fn say(cluster: &TestCluster, name: &str, ready: u64) -> anyhow::Result<()> {
+async fn set_ready_replicas(cluster: &TestCluster, name: &str, ready: u64) -> anyhow::Result<()> {
     let path = format!("{SCALERS}/{name}?fieldManager=autoscaler");
     let status = json!({"status": {"readyReplicas": ready}});
     succeed(&cluster.client, "PATCH", &path, Some(&status)).await?;
     Ok(())
 }
 
-async fn seen(cluster: &TestCluster, path: &str) -> anyhow::Result<Value> {
-    get(&cluster.client, path).await?.context("it is gone")
+async fn read(cluster: &TestCluster, path: &str) -> anyhow::Result<Value> {
+    get(&cluster.client, path).await?.context("it does not exist")
 }
 
 fn writes(proxy: &Proxy, path: &str) -> usize {
@@ -148,8 +148,8 @@ fn writes(proxy: &Proxy, path: &str) -> usize {
 }
 
 /// Checks that no request is sent and nothing is written while nothing changes.
-async fn nothing_happens(operator: &Running, proxy: &Proxy) -> anyhow::Result<()> {
-    idle::settled(proxy).await?;
+async fn check_idle(operator: &Running, proxy: &Proxy) -> anyhow::Result<()> {
+    idle::wait_until_idle(proxy).await?;
     let before = (calls(operator, "success").await?, proxy.writes());
     sleep(IDLE).await;
     let after = (calls(operator, "success").await?, proxy.writes());
@@ -160,39 +160,45 @@ async fn nothing_happens(operator: &Running, proxy: &Proxy) -> anyhow::Result<()
     Ok(())
 }
 
-pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_and_back(
+pub(super) async fn an_interpreter_webhook_may_be_slow_or_unavailable(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let (operator, proxy) = cluster.proxied(&cluster.operator).await?;
     let operator = operator.start()?;
-    let address = interpreter(cluster).await?;
+    let address = install_interpreter(cluster).await?;
     let operations = ["InterpretHealth", "Retain", "InterpretDependency"];
     let rules = json!([rule(&operations, "autoscaling.k8s.io", "VerticalPodAutoscaler")]);
     configure(cluster, &address, rules).await?;
 
     bundle(cluster, "one")?;
-    succeed(client, "POST", BUNDLE_DEPLOYMENTS, Some(&rights::own("one"))).await?;
+    succeed(
+        client,
+        "POST",
+        BUNDLE_DEPLOYMENTS,
+        Some(&rights::bundle_deployment("one")),
+    )
+    .await?;
     let (first, needed) = (format!("{SCALERS}/first"), format!("{SCALERS}/needed"));
     let who = "ResourceInterpreterWebhookConfiguration sample-interpreter";
     let words = ["VerticalPodAutoscaler own-system/first", who];
-    say_when_there(cluster, "first", 1).await?;
-    say_when_there(cluster, "needed", 2).await?;
-    available(cluster, "False", "ObjectUnhealthy", &words).await?;
+    set_ready_replicas_once_created(cluster, "first", 1).await?;
+    set_ready_replicas_once_created(cluster, "needed", 2).await?;
+    wait_for_available(cluster, "False", "ObjectUnhealthy", &words).await?;
     let log = proxy.log();
     let place = |path: &str| log.iter().position(|line| *line == format!("PATCH {path}"));
     anyhow::ensure!(
         place(&needed) < place(&first),
         "dependencies are applied later: {log:?}"
     );
-    say(cluster, "first", 2).await?;
+    set_ready_replicas(cluster, "first", 2).await?;
     ready(client, "own", PATIENCE).await?;
-    nothing_happens(&operator, &proxy).await?;
+    check_idle(&operator, &proxy).await?;
     // A complete pass in which nothing has changed.
     let before = calls(&operator, "success").await?;
     let label = json!({"metadata": {"labels": {"example.com/looked": "at"}}});
     succeed(client, "PATCH", OWN, Some(&label)).await?;
-    nothing_happens(&operator, &proxy).await?;
+    check_idle(&operator, &proxy).await?;
     anyhow::ensure!(
         calls(&operator, "success").await? == before,
         "a pass called the webhook"
@@ -202,24 +208,24 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     let pause = json!({"spec": {"paused": true}});
     let path = format!("{first}?fieldManager=somebody");
     succeed(client, "PATCH", &path, Some(&pause)).await?;
-    nothing_happens(&operator, &proxy).await?;
+    check_idle(&operator, &proxy).await?;
     upgrade(cluster, &proxy, "two").await?;
-    nothing_happens(&operator, &proxy).await?;
+    check_idle(&operator, &proxy).await?;
 
     // A pass waits only briefly, and does not delay other objects.
     address.set(Reachability::Slow(SLOW));
-    say(cluster, "first", 1).await?;
+    set_ready_replicas(cluster, "first", 1).await?;
     let waiting = [words[0], who, "waiting for its answer"];
-    available(cluster, "Unknown", "HealthUnknown", &waiting).await?;
-    available(cluster, "False", "ObjectUnhealthy", &words).await?;
+    wait_for_available(cluster, "Unknown", "HealthUnknown", &waiting).await?;
+    wait_for_available(cluster, "False", "ObjectUnhealthy", &words).await?;
     address.set(Reachability::Open);
-    say(cluster, "first", 2).await?;
+    set_ready_replicas(cluster, "first", 2).await?;
     ready(client, "own", PATIENCE).await?;
 
     // Nothing is written while retention is unknown, and a webhook that is down is not called in every pass.
     address.set(Reachability::Closed);
-    say(cluster, "first", 1).await?;
-    let unknown = available(cluster, "Unknown", "HealthUnknown", &words[..1]).await?;
+    set_ready_replicas(cluster, "first", 1).await?;
+    let unknown = wait_for_available(cluster, "Unknown", "HealthUnknown", &words[..1]).await?;
     anyhow::ensure!(
         current(&unknown, "Armed", "True").is_some(),
         "{}",
@@ -229,7 +235,7 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     let before = [&first, &needed].map(|path| writes(&proxy, path));
     steps::set_source(client, "own", "three").await?;
     until("the upgrade waits", PATIENCE, async || {
-        let object = seen(cluster, OWN).await?;
+        let object = read(cluster, OWN).await?;
         let waits = object.to_string().contains("RetentionFailed");
         Ok(check(waits, || conditions(&object)))
     })
@@ -246,35 +252,39 @@ pub(super) async fn a_webhook_interprets_custom_resources_while_it_is_slow_down_
     ready(client, "interpreter", PATIENCE).await?;
 
     address.set(Reachability::Open);
-    say(cluster, "first", 2).await?;
+    set_ready_replicas(cluster, "first", 2).await?;
     ready(client, "own", PATIENCE + BACK).await?;
-    is_upgraded(cluster, "three").await?;
+    wait_for_upgrade(cluster, "three").await?;
     for (path, before) in [&first, &needed].into_iter().zip(before) {
         let written = writes(&proxy, path) - before;
         anyhow::ensure!(written == 1, "{path} was written {written} times");
     }
-    nothing_happens(&operator, &proxy).await?;
+    check_idle(&operator, &proxy).await?;
 
     // A bundle that disables interpretation causes no calls.
     let switch = json!({"spec": {"interpretation": "Disabled"}});
     succeed(client, "PATCH", OWN, Some(&switch)).await?;
     ready(client, "own", PATIENCE).await?;
     let before = calls(&operator, "success").await?;
-    say(cluster, "needed", 0).await?;
-    idle::settled(&proxy).await?;
+    set_ready_replicas(cluster, "needed", 0).await?;
+    idle::wait_until_idle(&proxy).await?;
     ready(client, "own", PATIENCE).await?;
     anyhow::ensure!(calls(&operator, "success").await? == before, "it was called");
     Ok(())
 }
 
-async fn say_when_there(cluster: &TestCluster, name: &str, ready: u64) -> anyhow::Result<()> {
+async fn set_ready_replicas_once_created(
+    cluster: &TestCluster,
+    name: &str,
+    ready: u64,
+) -> anyhow::Result<()> {
     let path = format!("{SCALERS}/{name}");
-    until(&format!("{name} is there"), PATIENCE, async || {
+    until(&format!("{name} exists"), PATIENCE, async || {
         let found = get(&cluster.client, &path).await?;
         Ok(check(found.is_some(), || "404".to_owned()))
     })
     .await?;
-    say(cluster, name, ready).await
+    set_ready_replicas(cluster, name, ready).await
 }
 
 /// Upgrades with one write per custom resource, and keeps paused objects paused.
@@ -284,16 +294,16 @@ async fn upgrade(cluster: &TestCluster, proxy: &Proxy, revision: &str) -> anyhow
     bundle(cluster, revision)?;
     steps::set_source(&cluster.client, "own", revision).await?;
     until(&format!("{revision} is ready"), PATIENCE, async || {
-        let object = seen(cluster, OWN).await?;
-        let is_paused = seen(cluster, &paths[0]).await?["spec"]["paused"] == true;
+        let object = read(cluster, OWN).await?;
+        let is_paused = read(cluster, &paths[0]).await?["spec"]["paused"] == true;
         anyhow::ensure!(is_paused, "{revision} has overwritten another manager's value");
         let is_ready = current(&object, "Ready", "True").is_some();
-        let is_there = seen(cluster, &paths[1]).await?.to_string().contains(revision);
+        let is_there = read(cluster, &paths[1]).await?.to_string().contains(revision);
         Ok(check(is_ready && is_there, || conditions(&object)))
     })
     .await?;
-    is_upgraded(cluster, revision).await?;
-    idle::settled(proxy).await?;
+    wait_for_upgrade(cluster, revision).await?;
+    idle::wait_until_idle(proxy).await?;
     for (path, before) in paths.iter().zip(before) {
         let written = writes(proxy, path) - before;
         anyhow::ensure!(written == 1, "{path} was written {written} times");
@@ -301,19 +311,19 @@ async fn upgrade(cluster: &TestCluster, proxy: &Proxy, revision: &str) -> anyhow
     Ok(())
 }
 
-async fn is_upgraded(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
-    let first = seen(cluster, &format!("{SCALERS}/first")).await?;
+async fn wait_for_upgrade(cluster: &TestCluster, revision: &str) -> anyhow::Result<()> {
+    let first = read(cluster, &format!("{SCALERS}/first")).await?;
     let is_new = first["metadata"]["annotations"]["example.com/revision"] == revision;
     anyhow::ensure!(is_new && first["spec"]["paused"] == true, "{first}");
     Ok(())
 }
 
-pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
+pub(super) async fn a_bundle_repairs_the_interpreter_of_its_own_objects(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
-    let address = interpreter(cluster).await?;
+    let address = install_interpreter(cluster).await?;
     let rules = json!([
         rule(&["Retain"], "apps", "Deployment"),
         rule(
@@ -336,8 +346,8 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
         Ok(())
     };
     let has = async |path: &str, revision: &str| -> anyhow::Result<bool> {
-        Ok(seen(cluster, path).await?["spec"].to_string().contains(revision)
-            || seen(cluster, path).await?["metadata"]["annotations"]["example.com/revision"] == revision)
+        Ok(read(cluster, path).await?["spec"].to_string().contains(revision)
+            || read(cluster, path).await?["metadata"]["annotations"]["example.com/revision"] == revision)
     };
 
     // Nothing waits for the health of an object before its interpreter is available.
@@ -347,7 +357,7 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
     let installed = async |number: u64| {
         let what = format!("revision {number} is installed, its health is unknown");
         until(&what, PATIENCE, async || {
-            let object = seen(cluster, INTERPRETER).await?;
+            let object = read(cluster, INTERPRETER).await?;
             let is_installed = object["status"]["installed"]["revision"] == number;
             let is_unknown = current(&object, "Available", "Unknown").is_some();
             Ok(check(is_installed && is_unknown, || conditions(&object)))
@@ -367,7 +377,7 @@ pub(super) async fn a_bundle_mends_an_interpreter_of_its_own_objects(
     anyhow::ensure!(has(&sizes, "second").await?, "the retention is not known");
     address.set(Reachability::Open);
     ready(client, "interpreter", PATIENCE + BACK).await?;
-    let last = seen(cluster, &sizes).await?;
+    let last = read(cluster, &sizes).await?;
     anyhow::ensure!(
         has(&sizes, "third").await? && last["spec"]["paused"] == true,
         "{last}"

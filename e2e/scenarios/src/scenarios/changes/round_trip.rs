@@ -1,4 +1,4 @@
-//! The newer bundle takes over, and then the older one again.
+//! An upgrade to the newer bundle, and a downgrade to the older one.
 
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ use crate::{
     test_cluster::{TestCluster, ready_after},
 };
 
-/// Which changes are crashed through one by one, separated by commas: their names, or `all`.
+/// The variable with the names of the changes to crash at every write, separated by commas, or `all`.
 const CRASHED: &str = "WINDLASS_E2E_CHANGES";
 
-/// How long an upgrade may take beside the time in which pods become ready, a canary's and a rollout's.
+/// The time limit of an upgrade, in addition to the time in which the canary's and the rollout's pods become
+/// ready.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// How long the load goes on when an upgrade is done: whatever ends late has ended then.
+/// How long the load continues after an upgrade, so that pods which terminate late are covered.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(6);
 
 /// The versions of the older bundle.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// The older bundle is installed, the newer one takes over, and the older one again: no call fails, and nothing waits for
-/// ever.
-pub(in super::super) async fn is_carried_through(
+/// Installs the older bundle, upgrades it and downgrades it again: no call fails, and each step ends in time.
+pub(in super::super) async fn upgrades_and_downgrades(
     cluster: &TestCluster,
     change: BundleChange,
 ) -> anyhow::Result<()> {
@@ -42,19 +42,19 @@ pub(in super::super) async fn is_carried_through(
 
     let mut outcome = UpgradeOutcome::default();
     let upgraded = set(cluster, "sample", &newer).await;
-    outcome.went("the upgrade", upgraded, &load);
+    outcome.record_step("the upgrade", upgraded, &load);
     if upgrade::serves(&sample::crd(cluster).await?, "v2") {
         let newest = traffic::start_at(cluster, "traffic-v2", &["v2"], Expectation::Admitted).await?;
         tokio::time::sleep(AFTERWARDS).await;
-        outcome.sent("calls at v2", &newest.stop().await);
+        outcome.record_requests("calls at v2", &newest.stop().await);
     } else {
-        outcome.wrong("v2 is not served");
+        outcome.record_problem("v2 is not served");
     }
-    outcome.sent("calls after the upgrade", &load.lap());
+    outcome.record_requests("calls after the upgrade", &load.lap());
     let back = set(cluster, "sample", &older).await;
-    outcome.went("the way back", back, &load);
+    outcome.record_step("the downgrade", back, &load);
     tokio::time::sleep(AFTERWARDS).await;
-    outcome.sent("calls after the way back", &load.lap());
+    outcome.record_requests("calls after the downgrade", &load.lap());
 
     let report = load.stop().await;
     let (bursts, allowances) = (bursts.finish().await?, allowances.finish().await?);
@@ -71,12 +71,17 @@ pub(in super::super) async fn is_carried_through(
         lacking = allowances.lacking.len(),
         "Sent"
     );
-    outcome.listed("reads at once", bursts.requests, &bursts.failures);
-    outcome.listed("looks at what pods may do", allowances.looks, &allowances.lacking);
+    outcome.record_failures("concurrent reads", bursts.requests, &bursts.failures);
+    outcome.record_failures(
+        "checks of the pods' rights",
+        allowances.looks,
+        &allowances.lacking,
+    );
     outcome.check()
 }
 
-/// The operator is killed at every write of an upgrade that changes everything, or of each that is asked for.
+/// Kills the operator at every write of an upgrade with all changes, or of each upgrade that the variable
+/// names.
 pub(in super::super) async fn an_upgrade_that_changes_everything_resumes_from_every_write(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
@@ -100,7 +105,7 @@ pub(in super::super) async fn an_upgrade_that_changes_everything_resumes_from_ev
     Ok(())
 }
 
-/// Gives a BundleDeployment another source, older or newer, and waits until that is installed.
+/// Changes the source of a BundleDeployment, and waits until that bundle is installed.
 pub(super) async fn set(cluster: &TestCluster, name: &str, folder: &str) -> anyhow::Result<()> {
     let patch = json!({"spec": {"allowDowngrade": true, "source": {"directory": {"path": folder}}}});
     let path = format!("{BUNDLE_DEPLOYMENTS}/{name}");

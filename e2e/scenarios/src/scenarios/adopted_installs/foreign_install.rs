@@ -25,7 +25,7 @@ const APP: (&str, &str) = ("app.kubernetes.io/name", "sample-operator");
 
 /// The differences between such installs.
 #[derive(Clone, Debug)]
-pub(super) struct Theirs {
+pub(super) struct ForeignInstall {
     /// The called Service.
     pub(super) service: &'static str,
     /// The name of the MutatingWebhookConfiguration.
@@ -35,16 +35,16 @@ pub(super) struct Theirs {
 }
 
 /// The issuer of the serving certificate.
-pub(super) struct TheirIssuer {
+pub(super) struct InstallIssuer {
     authority: CertificateAuthority,
     names: DnsNames,
 }
 
-// === impl Theirs ===
+// === impl ForeignInstall ===
 
-impl Theirs {
+impl ForeignInstall {
     /// Uses kubebuilder's names, of which some equal the bundle's.
-    pub(super) fn of_kubebuilder() -> Self {
+    pub(super) fn kubebuilder() -> Self {
         Self {
             service: "webhook-service",
             mutating: "sample-mutating-webhook-configuration",
@@ -53,15 +53,15 @@ impl Theirs {
     }
 
     /// Uses kubebuilder's names, and OpenShift's service-ca issues the certificate and the CA bundle.
-    pub(super) fn of_openshift() -> Self {
+    pub(super) fn openshift() -> Self {
         Self {
             annotations: json!({SERVICE_CA[0]: "true"}),
-            ..Self::of_kubebuilder()
+            ..Self::kubebuilder()
         }
     }
 
     /// Uses only names of the bundle.
-    pub(super) fn of_bundle() -> Self {
+    pub(super) fn with_bundle_names() -> Self {
         Self {
             service: "sample-operator-service",
             mutating: "mwidget.sample.windlass.dev",
@@ -87,7 +87,7 @@ impl Theirs {
     }
 
     /// The objects that call the servers.
-    pub(super) fn callers(&self, issuer: &TheirIssuer) -> anyhow::Result<Vec<Value>> {
+    pub(super) fn callers(&self, issuer: &InstallIssuer) -> anyhow::Result<Vec<Value>> {
         let client = |path: &str| {
             json!({"caBundle": issuer.bundle(),
                 "service": {"namespace": NAMESPACE, "name": self.service, "port": 443, "path": path}})
@@ -118,7 +118,7 @@ impl Theirs {
     }
 
     /// Creates all objects and waits until the servers are ready.
-    pub(super) async fn install(&self, client: &Client, issuer: &TheirIssuer) -> anyhow::Result<()> {
+    pub(super) async fn install(&self, client: &Client, issuer: &InstallIssuer) -> anyhow::Result<()> {
         let namespace = json!({"metadata": {"name": NAMESPACE}});
         succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
         succeed(client, "POST", &collection("Secret"), Some(&issuer.secret()?)).await?;
@@ -126,17 +126,17 @@ impl Theirs {
             let kind = object["kind"].as_str().unwrap_or_default();
             succeed(client, "POST", &collection(kind), Some(&object)).await?;
         }
-        serving(client).await?;
+        wait_until_available(client).await?;
         for object in self.callers(issuer)? {
             let kind = object["kind"].as_str().unwrap_or_default();
             succeed(client, "POST", &collection(kind), Some(&object)).await?;
         }
-        established(client).await
+        wait_until_served(client).await
     }
 }
 
 /// Waits until all pods of the sample's Deployment are available.
-pub(super) async fn serving(client: &Client) -> anyhow::Result<()> {
+pub(super) async fn wait_until_available(client: &Client) -> anyhow::Result<()> {
     until("the servers are available", PATIENCE, async || {
         let deployment = get(client, sample::DEPLOYMENT).await?.context("no Deployment")?;
         Ok(check(is_rolled_out(&deployment), || {
@@ -147,7 +147,7 @@ pub(super) async fn serving(client: &Client) -> anyhow::Result<()> {
 }
 
 /// Waits until widgets are served.
-pub(super) async fn established(client: &Client) -> anyhow::Result<()> {
+pub(super) async fn wait_until_served(client: &Client) -> anyhow::Result<()> {
     until(&format!("{WIDGETS} is served"), PATIENCE, async || {
         let found = get(client, &sample::widgets("default", "v1")).await?;
         Ok(found.map(drop).ok_or_else(|| "404".to_owned()))
@@ -169,12 +169,12 @@ pub(super) fn collection(kind: &str) -> String {
     }
 }
 
-// === impl TheirIssuer ===
+// === impl InstallIssuer ===
 
-impl TheirIssuer {
-    /// Creates an issuer for the Service of `theirs`.
-    pub(super) fn new(theirs: &Theirs) -> anyhow::Result<Self> {
-        let names = DnsNames::for_service(theirs.service, NAMESPACE, &[])?;
+impl InstallIssuer {
+    /// Creates an issuer for the Service of `foreign`.
+    pub(super) fn new(foreign: &ForeignInstall) -> anyhow::Result<Self> {
+        let names = DnsNames::for_service(foreign.service, NAMESPACE, &[])?;
         let key = KeyPair::generate()?.into();
         let authority = CertificateAuthority::self_signed(&names, 1, key, &terms())?;
         Ok(Self { authority, names })

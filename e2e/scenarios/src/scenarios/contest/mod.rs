@@ -1,4 +1,4 @@
-//! Somebody keeps putting another trust bundle into the targets, whatever the rotation is at.
+//! An actor repeatedly writes another trust bundle into the targets, in each phase of a rotation.
 
 mod actor;
 
@@ -18,51 +18,52 @@ use crate::{
 
 use self::actor::{Actor, ContestedObject, Fight, MANAGER};
 
-/// Set to the seconds of each fight.
+/// The variable with the duration of each fight in seconds.
 pub(super) const SECONDS: &str = "WINDLASS_E2E_FIGHT_SECONDS";
 
-/// How long each fight takes otherwise.
+/// The default duration of each fight.
 const FIGHT: Duration = Duration::from_secs(4);
 
-/// How often the actor writes.
+/// The interval of the actor's writes.
 pub(super) const BEAT: Duration = Duration::from_secs(1);
 
-/// How many repairs of a target may follow each other before there is one a second.
+/// The number of immediate repairs of a target before the operator limits them to one per second.
 const BURST: u64 = 60;
 
-/// What the rotation is at when a fight begins. It goes on as far as it can during the fight.
+/// The step of the rotation at which a fight begins. The rotation continues during the fight as far as it
+/// can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// A rotation is asked for, and held until the targets carry the next CA again.
+    /// A rotation was requested, and waits until all targets have the next CA.
     Stable,
-    /// The next CA has signed, and endpoints are coming to serve that. Retiring follows.
+    /// The next CA has signed a certificate, which endpoints start to serve. The old CA is removed next.
     Signing,
-    /// Another next CA is asked for, which targets do not know yet.
+    /// Another next CA was requested, which targets do not trust yet.
     Distributing,
 }
 
-pub(super) async fn an_older_trust_bundle_costs_no_call(cluster: &TestCluster) -> anyhow::Result<()> {
-    let (report, _) = fights(cluster, str::to_owned).await?;
+pub(super) async fn an_older_trust_bundle_fails_no_call(cluster: &TestCluster) -> anyhow::Result<()> {
+    let (report, _) = run_fights(cluster, str::to_owned).await?;
     report.check()
 }
 
-pub(super) async fn an_empty_trust_bundle_costs_calls_only_until_it_is_repaired(
+pub(super) async fn an_empty_trust_bundle_fails_calls_only_until_it_is_repaired(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let (report, fights) = fights(cluster, |_| String::new()).await?;
-    traffic::failed_only_in(&report, &windows(&fights))
+    let (report, fights) = run_fights(cluster, |_| String::new()).await?;
+    traffic::check_failures_within(&report, &windows(&fights))
 }
 
-pub(super) async fn a_strangers_trust_bundle_costs_calls_only_until_it_is_repaired(
+pub(super) async fn an_unrelated_trust_bundle_fails_calls_only_until_it_is_repaired(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let stranger = foreign::trust_bundle()?;
-    let (report, fights) = fights(cluster, |_| stranger.clone()).await?;
-    traffic::failed_only_in(&report, &windows(&fights))
+    let (report, fights) = run_fights(cluster, |_| stranger.clone()).await?;
+    traffic::check_failures_within(&report, &windows(&fights))
 }
 
-/// Two that answer each other's writes: the operator slows down, does not give up, and heals.
-pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(
+/// An actor that reverts each repair: the operator slows down, keeps repairing, and succeeds in the end.
+pub(super) async fn repairs_slow_down_while_another_client_reverts_them(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -75,28 +76,29 @@ pub(super) async fn an_actor_that_answers_every_repair_is_slowed_down(
         Some(&drift::configuration("ValidatingWebhookConfiguration")?),
     )
     .await?;
-    rotation::one_more_target(cluster).await?;
-    let target = ContestedObject::of(&get(&cluster.client, &path).await?.context("no target")?, &path);
+    rotation::wait_for_four_targets(cluster).await?;
+    let target =
+        ContestedObject::from_object(&get(&cluster.client, &path).await?.context("no target")?, &path);
     let actor = Actor::new(cluster, vec![target.clone()], foreign::trust_bundle()?);
     let (before, started) = (actor.generation(&target).await?, Instant::now());
-    let answers = actor.answer_for(duration_in(SECONDS, FIGHT)?).await?;
+    let answers = actor.revert_for(duration_in(SECONDS, FIGHT)?).await?;
     let writes = u64::try_from(actor.generation(&target).await? - before)?;
     let repairs = writes.saturating_sub(answers);
     let passed = started.elapsed().as_secs() + 1;
-    tracing::info!(answers, repairs, seconds = passed, "Answered every repair");
+    tracing::info!(answers, repairs, seconds = passed, "Reverted every repair");
     anyhow::ensure!(
         repairs <= BURST + passed + 1,
-        "{repairs} repairs in {passed} s, with {BURST} at once and one a second"
+        "{repairs} repairs in {passed} s, with a burst of {BURST} and one a second"
     );
-    named(cluster, "platform", Some(MANAGER)).await?;
-    announced(cluster, "platform", Some(MANAGER)).await?;
+    wait_for_contested_status(cluster, "platform", Some(MANAGER)).await?;
+    wait_for_contested_event(cluster, "platform", Some(MANAGER)).await?;
     sample::settled(cluster).await?;
     Ok(())
 }
 
-/// A fight at each stage of a rotation, under load; `bundle` makes what is put into the targets from an older bundle of
-/// ours.
-async fn fights(
+/// Runs a fight under load at each stage of a rotation; `bundle` converts an older trust bundle to the one
+/// that the actor writes.
+async fn run_fights(
     cluster: &TestCluster,
     bundle: impl Fn(&str) -> String,
 ) -> anyhow::Result<(Report, Vec<Fight>)> {
@@ -113,17 +115,17 @@ async fn fights(
         let signed = generation(cluster).await?;
         let actor = Actor::new(cluster, targets.clone(), bundle(&older));
         let before = load.report();
-        bring_to(cluster, stage).await?;
+        reach_stage(cluster, stage).await?;
         let fight = actor.write_for(duration_in(SECONDS, FIGHT)?, BEAT).await?;
         if fights.is_empty() {
-            // Who takes a field away leaves no trace of it in `managedFields`.
+            // `managedFields` does not record which manager removes a field.
             let by = (!bundle(&older).is_empty()).then_some(MANAGER);
-            named(cluster, "widgets.sample.windlass.dev", by).await?;
-            announced(cluster, "widgets.sample.windlass.dev", by).await?;
+            wait_for_contested_status(cluster, "widgets.sample.windlass.dev", by).await?;
+            wait_for_contested_event(cluster, "widgets.sample.windlass.dev", by).await?;
         }
-        // What was asked for is done once the actor is quiet.
+        // The requested rotation completes after the actor has stopped.
         if stage != Stage::Distributing {
-            signs_after(cluster, signed).await?;
+            wait_for_new_ca(cluster, signed).await?;
         }
         sample::settled(cluster).await?;
         let (after, latencies) = (load.report(), fight.latencies());
@@ -140,11 +142,11 @@ async fn fights(
             reinitializing = after.reinitializing - before.reinitializing,
             "Fought"
         );
-        // Each write is repaired once, and a rotation may give each target its own new trust bundle meanwhile.
+        // Each write is repaired once, and during the fight a rotation may write each target once.
         let most = fight.writes + targets.len() as u64;
         anyhow::ensure!(
             fight.repairs <= most,
-            "{} writes were answered by {} repairs",
+            "{} writes and {} repairs",
             fight.writes,
             fight.repairs
         );
@@ -155,9 +157,9 @@ async fn fights(
     Ok((load.stop().await, fights))
 }
 
-/// Waits until a later CA than this one signs.
-async fn signs_after(cluster: &TestCluster, signed: i64) -> anyhow::Result<()> {
-    until("the rotation is done", PATIENCE, async || {
+/// Waits until a CA after generation `signed` signs.
+async fn wait_for_new_ca(cluster: &TestCluster, signed: i64) -> anyhow::Result<()> {
+    until("the rotation is complete", PATIENCE, async || {
         let generation = generation(cluster).await?;
         Ok(check(generation > signed, || format!("CA {generation} signs")))
     })
@@ -168,25 +170,28 @@ fn windows(fights: &[Fight]) -> Vec<(Instant, Instant)> {
     fights.iter().flat_map(|fight| fight.windows.clone()).collect()
 }
 
-/// Every target that traffic goes through.
+/// The targets that receive traffic.
 async fn targets(cluster: &TestCluster) -> anyhow::Result<Vec<ContestedObject>> {
     let mut targets = Vec::new();
     for collection in [CRDS, VALIDATING, MUTATING] {
         for object in list(&cluster.client, collection).await? {
             let path = format!("{collection}/{}", text(&object, "/metadata/name"));
-            let target = ContestedObject::of(&object, &path);
+            let target = ContestedObject::from_object(&object, &path);
             if !target.pointers.is_empty() {
                 targets.push(target);
             }
         }
     }
-    anyhow::ensure!(targets.len() == 3, "not one target of each kind: {targets:?}");
+    anyhow::ensure!(
+        targets.len() == 3,
+        "expected one target of each kind: {targets:?}"
+    );
     Ok(targets)
 }
 
-async fn bring_to(cluster: &TestCluster, stage: Stage) -> anyhow::Result<()> {
+async fn reach_stage(cluster: &TestCluster, stage: Stage) -> anyhow::Result<()> {
     if stage == Stage::Distributing {
-        // A next CA that would live longer than is asked for is replaced.
+        // A next CA whose lifetime exceeds the requested one is replaced.
         let path = sample::BUNDLE_DEPLOYMENT;
         let patch = json!({"spec": {"certificates": {"caDuration": "8000h"}}});
         succeed(&cluster.client, "PATCH", path, Some(&patch)).await?;
@@ -203,10 +208,14 @@ async fn bring_to(cluster: &TestCluster, stage: Stage) -> anyhow::Result<()> {
     .await
 }
 
-/// Waits until the status names the target as contested, by `by` and nobody else.
-async fn named(cluster: &TestCluster, target: &str, by: Option<&str>) -> anyhow::Result<()> {
+/// Waits until the status lists the target as contested by exactly `by`.
+async fn wait_for_contested_status(
+    cluster: &TestCluster,
+    target: &str,
+    by: Option<&str>,
+) -> anyhow::Result<()> {
     until(
-        &format!("the status says who contests {target}"),
+        &format!("the status lists the manager that contests {target}"),
         PATIENCE,
         async || {
             let certificate = certificate(cluster).await?;
@@ -222,11 +231,15 @@ async fn named(cluster: &TestCluster, target: &str, by: Option<&str>) -> anyhow:
     .await
 }
 
-/// Waits until an event says that the target is contested, by `by` if that can be known.
-async fn announced(cluster: &TestCluster, target: &str, by: Option<&str>) -> anyhow::Result<()> {
+/// Waits until an event reports that the target is contested, and by which manager if that is known.
+async fn wait_for_contested_event(
+    cluster: &TestCluster,
+    target: &str,
+    by: Option<&str>,
+) -> anyhow::Result<()> {
     let path = "/apis/events.k8s.io/v1/namespaces/sample-system/events";
     until(
-        &format!("an event says who contests {target}"),
+        &format!("an event reports the manager that contests {target}"),
         PATIENCE,
         async || {
             let events = list(&cluster.client, path).await?;

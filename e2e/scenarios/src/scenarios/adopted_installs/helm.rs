@@ -7,8 +7,13 @@ use super::{
         guard::replicas::{Replica, install_guard},
         traffic,
     },
-    steps::{KILLS, OURS, VERSIONS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
-    theirs::{SECRET, TheirIssuer, Theirs, collection, established, serving},
+    foreign_install::{
+        ForeignInstall, InstallIssuer, SECRET, collection, wait_until_available, wait_until_served,
+    },
+    steps::{
+        KILLS, OURS, VERSIONS, adopt, check_adoption_removed, check_called_services, check_not_owned,
+        confirm, undo,
+    },
 };
 use crate::{
     command::argument,
@@ -22,11 +27,11 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
-    let theirs = Theirs::of_bundle();
-    let issuer = TheirIssuer::new(&theirs)?;
+    let foreign = ForeignInstall::with_bundle_names();
+    let issuer = InstallIssuer::new(&foreign)?;
     let mut objects = vec![issuer.secret()?];
-    objects.extend(theirs.servers());
-    objects.extend(theirs.callers(&issuer)?);
+    objects.extend(foreign.servers());
+    objects.extend(foreign.callers(&issuer)?);
     let (first, second) = (cluster.path("chart-1"), cluster.path("chart-2"));
     helm::chart(&first, "1.0.0", &objects)?;
     let of_second: Vec<_> = objects
@@ -45,15 +50,15 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
         &["install", "widgets", first, "--create-namespace"],
     )
     .await?;
-    serving(client).await?;
-    established(client).await?;
+    wait_until_available(client).await?;
+    wait_until_served(client).await?;
     install_guard(cluster).await?;
     let replica = Replica::start(cluster, "one").await?;
     let load = traffic::start(cluster, &VERSIONS).await?;
     load.at_least(100).await?;
 
     adopt(cluster, "helm/widgets", &KILLS[3..5]).await?;
-    call(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    check_called_services(client, "mwidget.sample.windlass.dev", &OURS).await?;
     replica.join(cluster).await?;
     for arguments in [
         &["upgrade", "widgets", second][..],
@@ -64,7 +69,7 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
         let said = helm::fail(cluster, NAMESPACE, arguments).await?;
         tracing::info!(said = said.trim(), "helm {}", arguments[0]);
     }
-    call(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    check_called_services(client, "mwidget.sample.windlass.dev", &OURS).await?;
     load.at_least(200).await?;
     tracing::info!(
         requests = load.report().requests,
@@ -73,18 +78,18 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
     );
 
     undo(cluster, &KILLS[3..5]).await?;
-    call(client, "mwidget.sample.windlass.dev", &[theirs.service]).await?;
-    serving(client).await?;
-    nothing_is_left(client).await?;
+    check_called_services(client, "mwidget.sample.windlass.dev", &[foreign.service]).await?;
+    wait_until_available(client).await?;
+    check_adoption_removed(client).await?;
     let validating = format!("{VALIDATING}/vwidget.sample.windlass.dev");
-    let service = format!("{}/{}", collection("Service"), theirs.service);
+    let service = format!("{}/{}", collection("Service"), foreign.service);
     let paths = [
         sample::DEFINITION.to_owned(),
         sample::DEPLOYMENT.to_owned(),
         validating.clone(),
         service,
     ];
-    nothing_is_ours(client, &paths).await?;
+    check_not_owned(client, &paths).await?;
     helm::succeed(cluster, NAMESPACE, &["upgrade", "widgets", second]).await?;
     for path in &paths {
         let object = get(client, path).await?.unwrap_or_default();
@@ -94,7 +99,7 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
             object["metadata"]
         );
     }
-    serving(client).await?;
+    wait_until_available(client).await?;
     load.at_least(200).await?;
     tracing::info!(
         requests = load.report().requests,
@@ -105,12 +110,12 @@ pub(in super::super) async fn a_helm_release_is_adopted_and_given_back_without_a
     adopt(cluster, "helm/widgets", &[]).await?;
     load.at_least(100).await?;
     confirm(cluster, &[]).await?;
-    call(client, "mwidget.sample.windlass.dev", &OURS).await?;
-    nothing_is_left(client).await?;
+    check_called_services(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    check_adoption_removed(client).await?;
     let listed = helm::succeed(cluster, NAMESPACE, &["list", "--all", "--short"]).await?;
     anyhow::ensure!(listed.trim().is_empty(), "{listed}");
     let secret = format!("{}/{SECRET}", collection("Secret"));
-    anyhow::ensure!(get(client, &secret).await?.is_none(), "{secret} is there");
+    anyhow::ensure!(get(client, &secret).await?.is_none(), "{secret} exists");
     load.at_least(100).await?;
     traffic::finish_at(load, &VERSIONS).await?;
     Ok(())

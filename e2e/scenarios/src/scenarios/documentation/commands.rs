@@ -1,4 +1,4 @@
-//! The commands that pages show, typed as they are shown.
+//! The commands in the documentation, run as they are documented.
 
 use anyhow::Context;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use super::{
     super::{discovery, images},
-    files::Desk,
-    table::{RUN, SERVER, Typed, gaps},
+    files::CommandFolder,
+    table::{DocumentedCommand, RUN, SERVER, missing_rows},
 };
 use crate::{
     command::Command, documentation::words, operator, sample, steps::succeed, test_cluster::TestCluster,
@@ -18,21 +18,21 @@ use crate::{
 
 const EXTENSION_CONFIGS: &str = "/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs";
 
-/// What `hooks serve` says before its address.
+/// The output of `hooks serve` before its address.
 const SERVING: &str = "Serving 1 handlers on ";
 
 pub(in super::super) async fn every_documented_command_runs(cluster: &TestCluster) -> anyhow::Result<()> {
-    let gaps = gaps()?;
-    anyhow::ensure!(gaps.is_empty(), "{}", gaps.join("\n"));
+    let missing_rows = missing_rows()?;
+    anyhow::ensure!(missing_rows.is_empty(), "{}", missing_rows.join("\n"));
     let authority = TestAuthority::new("Registry CA");
     let registry = TestRegistry::start_with(&authority.server(&["127.0.0.1"])).await;
-    let desk = Desk::new(&authority, &registry)?;
+    let desk = CommandFolder::new(&authority, &registry)?;
     let command = Command {
         program: std::path::absolute(&cluster.command.program)?,
         folder: desk.folder().to_owned(),
         ..cluster.command.clone()
     };
-    let _operator = images::trusting(cluster, &authority)?.start()?;
+    let _operator = images::start_with_registry(cluster, &authority)?.start()?;
     discovery::define(cluster).await?;
     add_pull_secret(cluster, &registry).await?;
 
@@ -46,9 +46,9 @@ pub(in super::super) async fn every_documented_command_runs(cluster: &TestCluste
         }
     });
     let typing = async {
-        let address = heard.await.context("the server of hooks has ended")?;
+        let address = heard.await.context("the server of hooks has terminated")?;
         register(cluster, &authority, &address).await?;
-        type_all(&command, &registry).await
+        run_all(&command, &registry).await
     };
     tokio::select! {
         ended = serving => anyhow::bail!("{}: {:?}", SERVER.line, ended?),
@@ -64,7 +64,7 @@ pub(in super::super) async fn every_documented_command_runs(cluster: &TestCluste
     Ok(())
 }
 
-async fn type_all(command: &Command, registry: &TestRegistry) -> anyhow::Result<()> {
+async fn run_all(command: &Command, registry: &TestRegistry) -> anyhow::Result<()> {
     for typed in &RUN {
         let arguments = arguments(typed, registry);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
@@ -72,11 +72,11 @@ async fn type_all(command: &Command, registry: &TestRegistry) -> anyhow::Result<
         tracing::info!(
             command = typed.line,
             succeeded = output.succeeded,
-            "Typed a command"
+            "Ran a command"
         );
         anyhow::ensure!(
             output.succeeded,
-            "{} has failed:\n{}{}",
+            "{} failed:\n{}{}",
             typed.line,
             output.stdout,
             output.stderr
@@ -85,8 +85,9 @@ async fn type_all(command: &Command, registry: &TestRegistry) -> anyhow::Result<
     Ok(())
 }
 
-/// What is behind `windlass`, with what is here in the place of what pages name.
-fn arguments(typed: &Typed, registry: &TestRegistry) -> Vec<String> {
+/// Returns the arguments after `windlass`, with the names in this cluster in place of those in the
+/// documentation.
+fn arguments(typed: &DocumentedCommand, registry: &TestRegistry) -> Vec<String> {
     let image = registry.image("v1").to_string();
     let line = [
         ("registry.example.com/team/my-operator-bundle:v1", &*image),
@@ -98,8 +99,8 @@ fn arguments(typed: &Typed, registry: &TestRegistry) -> Vec<String> {
     .fold(typed.line.to_owned(), |line, (shown, here)| {
         line.replace(shown, here)
     });
-    let besides = typed.besides.iter().map(|word| (*word).to_owned());
-    words(&line).into_iter().skip(1).chain(besides).collect()
+    let extra_arguments = typed.extra_arguments.iter().map(|word| (*word).to_owned());
+    words(&line).into_iter().skip(1).chain(extra_arguments).collect()
 }
 
 async fn add_pull_secret(cluster: &TestCluster, registry: &TestRegistry) -> anyhow::Result<()> {
@@ -113,12 +114,12 @@ async fn add_pull_secret(cluster: &TestCluster, registry: &TestRegistry) -> anyh
     Ok(())
 }
 
-/// Registers the server of hooks, and waits until it is known what it answers.
+/// Registers the server of hooks, and waits until it is discovered.
 async fn register(cluster: &TestCluster, authority: &TestAuthority, address: &str) -> anyhow::Result<()> {
     let config = json!({
         "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": {"name": "quota"},
         "spec": {"clientConfig": {"url": format!("https://{address}"), "caBundle": STANDARD.encode(authority.pem())}},
     });
     succeed(&cluster.client, "POST", EXTENSION_CONFIGS, Some(&config)).await?;
-    discovery::discovered(cluster, "quota", None, 1).await
+    discovery::wait_for_discovery(cluster, "quota", None, 1).await
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::traffic,
-    theirs::{TheirIssuer, Theirs},
+    foreign_install::{ForeignInstall, InstallIssuer},
 };
 use crate::{
     sample::{self, NAMESPACE, WIDGETS},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The existing objects with names of the bundle.
-fn adopted() -> Value {
+fn adopt_list() -> Value {
     let adoption = |kind: &str, name: &str| json!({"kind": kind, "name": name});
     json!([
         adoption("CustomResourceDefinition", WIDGETS),
@@ -26,23 +26,23 @@ fn adopted() -> Value {
     ])
 }
 
-pub(in super::super) async fn what_would_interrupt_calls_is_not_adopted_by_hand(
+pub(in super::super) async fn an_adoption_that_would_interrupt_calls_is_rejected(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
-    let theirs = Theirs::of_bundle();
-    let issuer = TheirIssuer::new(&theirs)?;
-    theirs.install(&cluster.client, &issuer).await?;
+    let foreign = ForeignInstall::with_bundle_names();
+    let issuer = InstallIssuer::new(&foreign)?;
+    foreign.install(&cluster.client, &issuer).await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     let _operator = cluster.operator.start()?;
     cluster.bundle("sample.v1")?;
     let mut object = steps::bundle_deployment("sample", NAMESPACE, "sample.v1");
-    object["spec"]["adopt"] = adopted();
+    object["spec"]["adopt"] = adopt_list();
     succeed(&cluster.client, "POST", BUNDLE_DEPLOYMENTS, Some(&object)).await?;
     until("it is rejected", PATIENCE, async || {
         let said = steps::conditions(
             &get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
                 .await?
-                .context("gone")?,
+                .context("it does not exist")?,
         );
         let words = ["AdoptionInterrupts", "--adopt-from", "sample-operator-service"];
         Ok(check(words.iter().all(|word| said.contains(word)), || said))

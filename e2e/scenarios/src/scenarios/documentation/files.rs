@@ -1,4 +1,4 @@
-//! The files that commands of pages are about.
+//! The input files of documented commands.
 
 use std::{
     collections::BTreeMap,
@@ -15,8 +15,8 @@ use test_registry::TestRegistry;
 
 use crate::{documentation, sample, test_cluster::copy};
 
-/// A folder to type commands in.
-pub(super) struct Desk {
+/// A folder in which commands run.
+pub(super) struct CommandFolder {
     folder: TempDir,
 }
 
@@ -65,10 +65,10 @@ const REQUEST: &str = "
 cluster: {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: a, namespace: default}}
 ";
 
-// === impl Desk ===
+// === impl CommandFolder ===
 
-impl Desk {
-    /// With everything on it that pages name.
+impl CommandFolder {
+    /// Creates the folder with all files that the documentation mentions.
     pub(super) fn new(authority: &TestAuthority, registry: &TestRegistry) -> anyhow::Result<Self> {
         let desk = Self {
             folder: TempDir::with_prefix("windlass-documented-")?,
@@ -107,12 +107,11 @@ impl Desk {
         Ok(desk)
     }
 
-    /// Where it is.
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Where a file is.
+    /// Returns the path of a file.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -126,7 +125,7 @@ impl Desk {
     }
 }
 
-/// The cases that the page on policies by hand shows.
+/// Returns the cases in docs/policy-command.md.
 fn cases() -> anyhow::Result<String> {
     let blocks = documentation::code_blocks()?;
     let shown = blocks.into_iter().find(|block| {
@@ -135,7 +134,7 @@ fn cases() -> anyhow::Result<String> {
     Ok(shown.context("docs/policy-command.md shows no cases")?.text)
 }
 
-/// A catalog with bundles of the sample, by another name of the package, and another package.
+/// Writes a catalog with bundles of the sample as package `widgets`, and another package.
 fn catalog(registry: &TestRegistry) -> anyhow::Result<String> {
     let package = |name: &str, description: &str| {
         json!({
@@ -165,15 +164,17 @@ fn catalog(registry: &TestRegistry) -> anyhow::Result<String> {
         ),
     ];
     for (name, version) in [("sample.v1", "1.0.0"), ("sample.v2", "2.0.0")] {
-        let image = registry.image(name).with_digest(registry.store(name, &of_widgets(name)?));
+        let image = registry
+            .image(name)
+            .with_digest(registry.store(name, &widgets_bundle(name)?));
         blobs.push(bundle("widgets", name, version, &image.to_string()));
     }
     let blobs: Vec<_> = blobs.iter().map(ToString::to_string).collect();
     Ok(blobs.join("\n"))
 }
 
-/// A bundle of the sample as one of the package `widgets`.
-fn of_widgets(bundle: &str) -> anyhow::Result<PackedImage> {
+/// Returns a bundle of the sample as part of the package `widgets`.
+fn widgets_bundle(bundle: &str) -> anyhow::Result<PackedImage> {
     let mut files = windlass_bundle::sources::load(&sample::bundle(bundle))?;
     let annotations = files
         .get_mut("metadata/annotations.yaml")

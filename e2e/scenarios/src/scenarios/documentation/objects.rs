@@ -1,4 +1,4 @@
-//! The objects that pages show, as API servers see them.
+//! The objects in the documentation, sent to an API server.
 
 use interpreter::webhook::webhook_configuration_crd;
 use windlass::commands::manifests;
@@ -11,11 +11,13 @@ use crate::{
     test_cluster::{TestCluster, apply, collection_of},
 };
 
-/// Namespaces that objects of pages are in.
+/// The namespaces of these objects.
 const NAMESPACES: [&str; 2] = ["team-a", "my-operator-system"];
 
-/// Each is applied in a dry run, as a user does who tries it first; nobody is warned.
-pub(in super::super) async fn every_documented_object_is_taken(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Applies each object in a dry run, and expects no warning.
+pub(in super::super) async fn every_documented_object_is_accepted(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
     define(cluster).await?;
@@ -23,7 +25,7 @@ pub(in super::super) async fn every_documented_object_is_taken(cluster: &TestClu
     let mut refused = Vec::new();
     for block in code_blocks()? {
         for object in block.documents()? {
-            // Values of the chart, cases, parts of objects.
+            // Values of the chart, cases, and parts of objects.
             if text(&object, "/apiVersion").is_empty() || text(&object, "/metadata/name").is_empty() {
                 continue;
             }
@@ -45,11 +47,11 @@ pub(in super::super) async fn every_documented_object_is_taken(cluster: &TestClu
     Ok(())
 }
 
-/// Brings every kind that pages have objects of.
+/// Creates the CRDs of all kinds in the documentation.
 async fn define(cluster: &TestCluster) -> anyhow::Result<()> {
     let client = &cluster.client;
     for namespace in NAMESPACES {
-        super::super::traffic::namespace(cluster, namespace).await?;
+        super::super::traffic::create_namespace(cluster, namespace).await?;
     }
     discovery::define(cluster).await?;
     foreign::define(client, &webhook_configuration_crd()).await?;

@@ -4,8 +4,11 @@ use anyhow::Context;
 
 use super::{
     super::traffic,
-    steps::{KILLS, OURS, VERSIONS, adopt, call, confirm, nothing_is_left, nothing_is_ours, undo},
-    theirs::{Theirs, collection, serving},
+    foreign_install::{ForeignInstall, collection, wait_until_available},
+    steps::{
+        KILLS, OURS, VERSIONS, adopt, check_adoption_removed, check_called_services, check_not_owned,
+        confirm, undo,
+    },
 };
 use crate::{
     request::text,
@@ -15,12 +18,12 @@ use crate::{
 };
 
 /// Adopts the install from `source`, gives it back, and adopts it for good, under load. Then checks that its
-/// Service and `theirs_too` are deleted.
-pub(super) async fn there_and_back(
+/// Service and `other_objects` are deleted.
+pub(super) async fn adopt_and_give_back(
     cluster: &TestCluster,
-    theirs: &Theirs,
+    foreign: &ForeignInstall,
     source: &str,
-    theirs_too: Option<String>,
+    other_objects: Option<String>,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
     let _operator = cluster.operator.start()?;
@@ -28,15 +31,15 @@ pub(super) async fn there_and_back(
     load.at_least(100).await?;
 
     adopt(cluster, source, &KILLS).await?;
-    call(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    check_called_services(client, "mwidget.sample.windlass.dev", &OURS).await?;
     // The remaining callers are served as before.
     let validating = format!("{VALIDATING}/vwidget.sample.windlass.dev");
-    let mutating = format!("{MUTATING}/{}", theirs.mutating);
+    let mutating = format!("{MUTATING}/{}", foreign.mutating);
     let left_over = get(client, &mutating).await?.context("it was removed")?;
-    let asks = theirs.annotations.as_object().into_iter().flatten();
+    let asks = foreign.annotations.as_object().into_iter().flatten();
     let mut asks = asks.map(|(name, value)| left_over["metadata"]["annotations"].get(name) == Some(value));
     anyhow::ensure!(
-        text(&left_over, "/webhooks/0/clientConfig/service/name") == theirs.service && asks.all(|same| same),
+        text(&left_over, "/webhooks/0/clientConfig/service/name") == foreign.service && asks.all(|same| same),
         "{left_over}"
     );
     load.at_least(200).await?;
@@ -47,16 +50,16 @@ pub(super) async fn there_and_back(
     );
 
     undo(cluster, &KILLS).await?;
-    call(client, theirs.mutating, &[theirs.service]).await?;
-    serving(client).await?;
-    nothing_is_left(client).await?;
+    check_called_services(client, foreign.mutating, &[foreign.service]).await?;
+    wait_until_available(client).await?;
+    check_adoption_removed(client).await?;
     let paths = [
         sample::DEFINITION.to_owned(),
         sample::DEPLOYMENT.to_owned(),
         validating.clone(),
         mutating.clone(),
     ];
-    nothing_is_ours(client, &paths).await?;
+    check_not_owned(client, &paths).await?;
     load.at_least(200).await?;
     tracing::info!(
         requests = load.report().requests,
@@ -67,10 +70,10 @@ pub(super) async fn there_and_back(
     adopt(cluster, source, &[]).await?;
     load.at_least(100).await?;
     confirm(cluster, &KILLS[..4]).await?;
-    call(client, "mwidget.sample.windlass.dev", &OURS).await?;
-    nothing_is_left(client).await?;
-    let service = format!("{}/{}", collection("Service"), theirs.service);
-    for path in [mutating, service].into_iter().chain(theirs_too) {
+    check_called_services(client, "mwidget.sample.windlass.dev", &OURS).await?;
+    check_adoption_removed(client).await?;
+    let service = format!("{}/{}", collection("Service"), foreign.service);
+    for path in [mutating, service].into_iter().chain(other_objects) {
         gone(client, &path).await?;
     }
     load.at_least(100).await?;

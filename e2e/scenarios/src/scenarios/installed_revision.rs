@@ -1,4 +1,4 @@
-//! The installed revision is kept whatever becomes of the next one.
+//! The installed revision is kept until the next one is installed.
 
 use std::{fs, path::Path, time::Instant};
 
@@ -22,35 +22,35 @@ const PODS: &str = "/api/v1/namespaces/sample-system/pods";
 const CLUSTER_ROLES: &str =
     "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=windlass.dev%2Fbundle-deployment%3Dsample";
 
-pub(super) async fn the_installed_revision_is_kept_while_the_next_is_refused(
+pub(super) async fn the_installed_revision_is_kept_while_the_next_is_rejected(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    bring_unserved_kind(&cluster.bundle("sample.v2")?)?;
+    add_unserved_kind(&cluster.bundle("sample.v2")?)?;
     sample::install(cluster, "sample.v2").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1", "v2"]).await?;
     load.at_least(50).await?;
     cluster.bundle("sample.v1")?;
     sample::set_source(cluster, "sample.v1").await?;
-    upgrade::stopped(cluster, "Downgrade", "older than the installed sample.v2").await?;
-    is_kept(cluster, &load, "Downgrade").await?;
+    upgrade::wait_until_stopped(cluster, "Downgrade", "older than the installed sample.v2").await?;
+    check_kept(cluster, &load, "Downgrade").await?;
 
-    // One that is no bundle at all.
-    sample::set_source(cluster, invalid(cluster)?).await?;
-    let refused = upgrade::stopped(cluster, "BundleInvalid", "missing").await?;
+    // An invalid bundle.
+    sample::set_source(cluster, add_invalid_bundle(cluster)?).await?;
+    let refused = upgrade::wait_until_stopped(cluster, "BundleInvalid", "missing").await?;
     anyhow::ensure!(
         text(&refused, "/status/next/reason") == "BundleInvalid"
             && text(&refused, "/status/installed/name") == "sample.v2",
         "{}",
         refused["status"]
     );
-    is_kept(cluster, &load, "BundleInvalid").await?;
+    check_kept(cluster, &load, "BundleInvalid").await?;
 
-    // Nothing to be read at all, neither of the next one nor of the installed one.
+    // Neither the next bundle nor the installed one can be read from its folder.
     fs::remove_dir_all(cluster.operator.bundle_dir.join("sample.v2"))?;
     sample::set_source(cluster, "nowhere").await?;
-    upgrade::stopped(cluster, "SourceInvalid", "cannot be read").await?;
-    is_kept(cluster, &load, "SourceInvalid").await?;
+    upgrade::wait_until_stopped(cluster, "SourceInvalid", "cannot be read").await?;
+    check_kept(cluster, &load, "SourceInvalid").await?;
     load.stop().await;
     Ok(())
 }
@@ -59,63 +59,63 @@ pub(super) async fn the_installed_revision_is_kept_while_the_next_is_stuck(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    bring_unserved_kind(&cluster.bundle("sample.v1")?)?;
+    add_unserved_kind(&cluster.bundle("sample.v1")?)?;
     sample::install(cluster, "sample.v1").await?;
     let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
-    let broken = upgrade::broken(cluster, "crash")?;
+    let broken = upgrade::add_broken_bundle(cluster, "crash")?;
     for (canary, reason) in [(true, "CanaryCrashing"), (false, "RollingOut")] {
         let config = json!({"spec": {"config": {"windlass": {"canary": canary}}}});
         succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&config)).await?;
         sample::set_source(cluster, &broken).await?;
-        upgrade::stopped(cluster, reason, "exit code 1").await?;
-        stays_whole(cluster, &load).await?;
-        is_told(cluster, reason).await?;
+        upgrade::wait_until_stopped(cluster, reason, "exit code 1").await?;
+        delete_objects_repeatedly(cluster, &load).await?;
+        wait_for_both_statuses(cluster, reason).await?;
         sample::set_source(cluster, "sample.v1").await?;
     }
     load.stop().await;
     Ok(())
 }
 
-/// What has begun has changed the CRD, so that nothing goes back by itself.
-pub(super) async fn the_installed_revision_is_kept_beside_what_began_and_is_refused_now(
+/// The started revision has changed the CRD, so a rollback does not happen automatically.
+pub(super) async fn the_installed_revision_is_kept_while_a_started_one_is_rejected(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
     let broken = json!({"spec": {
-        "source": {"directory": {"path": upgrade::broken(cluster, "crash")?}},
+        "source": {"directory": {"path": upgrade::add_broken_bundle(cluster, "crash")?}},
         "config": {"windlass": {"canary": false}},
     }});
     succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&broken)).await?;
-    upgrade::stopped(cluster, "RollingOut", "exit code 1").await?;
+    upgrade::wait_until_stopped(cluster, "RollingOut", "exit code 1").await?;
     let versions = sample::crd(cluster).await?["spec"]["versions"].clone();
     let has_begun = versions
         .as_array()
         .is_some_and(|all| all.iter().any(|version| version["name"] == "v2"));
-    anyhow::ensure!(has_begun, "the CRD is as it was: {versions}");
+    anyhow::ensure!(has_begun, "the CRD is unchanged: {versions}");
 
-    sample::set_source(cluster, invalid(cluster)?).await?;
-    upgrade::stopped(cluster, "BundleInvalid", "missing").await?;
-    is_whole(cluster).await?;
-    ready_pods(cluster).await?;
+    sample::set_source(cluster, add_invalid_bundle(cluster)?).await?;
+    upgrade::wait_until_stopped(cluster, "BundleInvalid", "missing").await?;
+    delete_each_object(cluster).await?;
+    wait_for_pods(cluster).await?;
     let versions = sample::crd(cluster).await?["spec"]["versions"].clone();
     anyhow::ensure!(
         versions.to_string().contains("\"v2\""),
-        "what has begun was undone: {versions}"
+        "the started revision was undone: {versions}"
     );
-    // It goes on from there.
+    // The install continues.
     cluster.bundle("sample.v2")?;
     sample::set_source(cluster, "sample.v2").await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     Ok(())
 }
 
-/// Takes each object of the installed revision away in turn. It comes back while the next one is refused for `reason`, and
-/// the status says of both how they are.
-pub(super) async fn is_kept(cluster: &TestCluster, load: &Load, reason: &str) -> anyhow::Result<()> {
-    stays_whole(cluster, load).await?;
-    is_told(cluster, reason).await?;
+/// Deletes each object of the installed revision and waits until it is created again, while the next revision
+/// is rejected for `reason`, and checks that the status reports both.
+pub(super) async fn check_kept(cluster: &TestCluster, load: &Load, reason: &str) -> anyhow::Result<()> {
+    delete_objects_repeatedly(cluster, load).await?;
+    wait_for_both_statuses(cluster, reason).await?;
     let object = deployment(cluster).await?;
     anyhow::ensure!(
         current(&object, "Accepted", "True").is_none(),
@@ -125,26 +125,31 @@ pub(super) async fn is_kept(cluster: &TestCluster, load: &Load, reason: &str) ->
     Ok(())
 }
 
-/// Waits until the status says of the installed revision that it works, and why the next one does not go on.
-async fn is_told(cluster: &TestCluster, reason: &str) -> anyhow::Result<()> {
-    until("the status tells the two apart", PATIENCE, async || {
-        let object = deployment(cluster).await?;
-        let holds = |condition: &str| current(&object, condition, "True").is_some();
-        let is_refused = current(&object, "Ready", "False").is_some_and(|ready| ready["reason"] == reason);
-        let is_told = holds("Available")
-            && holds("Armed")
-            && is_refused
-            && object["status"]["installed"]["healthy"] == true
-            && object["status"]["next"]["reason"] == reason;
-        Ok(check(is_told, || object["status"].to_string()))
-    })
+/// Waits until the status reports that the installed revision is healthy, and why the next one is stuck.
+async fn wait_for_both_statuses(cluster: &TestCluster, reason: &str) -> anyhow::Result<()> {
+    until(
+        "the status reports the installed and the next revision",
+        PATIENCE,
+        async || {
+            let object = deployment(cluster).await?;
+            let holds = |condition: &str| current(&object, condition, "True").is_some();
+            let is_refused =
+                current(&object, "Ready", "False").is_some_and(|ready| ready["reason"] == reason);
+            let is_told = holds("Available")
+                && holds("Armed")
+                && is_refused
+                && object["status"]["installed"]["healthy"] == true
+                && object["status"]["next"]["reason"] == reason;
+            Ok(check(is_told, || object["status"].to_string()))
+        },
+    )
     .await
 }
 
-/// Takes each object of the installed revision away in turn, again and again for as long as such a revision is watched.
-/// Whoever deletes what is called fails calls; it comes back each time, and no other call fails.
-async fn stays_whole(cluster: &TestCluster, load: &Load) -> anyhow::Result<()> {
-    let (started, duration) = (Instant::now(), upgrade::watched_for()?);
+/// Deletes each object of the installed revision repeatedly. Calls may fail only between a deletion and the
+/// recovery.
+async fn delete_objects_repeatedly(cluster: &TestCluster, load: &Load) -> anyhow::Result<()> {
+    let (started, duration) = (Instant::now(), upgrade::hold_duration()?);
     let selector = selector(cluster).await?;
     let (mut rounds, mut requests) = (0, 0);
     loop {
@@ -155,11 +160,11 @@ async fn stays_whole(cluster: &TestCluster, load: &Load) -> anyhow::Result<()> {
         if rounds > 0 && started.elapsed() >= duration {
             break;
         }
-        is_whole(cluster).await?;
-        ready_pods(cluster).await?;
+        delete_each_object(cluster).await?;
+        wait_for_pods(cluster).await?;
         anyhow::ensure!(
             self::selector(cluster).await? == selector,
-            "the Service leads elsewhere than before"
+            "the Service has another selector"
         );
         load.at_least(50).await?;
         drop(load.lap());
@@ -169,8 +174,8 @@ async fn stays_whole(cluster: &TestCluster, load: &Load) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes each object of the installed revision away in turn, and waits until it is back.
-pub(super) async fn is_whole(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Deletes each object of the installed revision, one after the other, and waits until it is created again.
+pub(super) async fn delete_each_object(cluster: &TestCluster) -> anyhow::Result<()> {
     let roles = list(&cluster.client, CLUSTER_ROLES).await?;
     let role = roles.first().context("no ClusterRole")?;
     let role = format!(
@@ -188,7 +193,7 @@ pub(super) async fn is_whole(cluster: &TestCluster) -> anyhow::Result<()> {
             .await?
             .with_context(|| format!("no {path}"))?;
         succeed(&cluster.client, "DELETE", path, None).await?;
-        until(&format!("{path} is back"), PATIENCE, async || {
+        until(&format!("{path} is created again"), PATIENCE, async || {
             let uid = &before["metadata"]["uid"];
             let there = get(&cluster.client, path).await?;
             let is_back = there.is_some_and(|there| there["metadata"]["uid"] != *uid);
@@ -200,12 +205,12 @@ pub(super) async fn is_whole(cluster: &TestCluster) -> anyhow::Result<()> {
         })
         .await?;
     }
-    keeps_its_conversion(cluster).await
+    overwrite_conversion(cluster).await
 }
 
-/// Takes the conversion of the CRD away, points it elsewhere, and replaces the CRD by one without our marks; each time waits
-/// until all is back.
-async fn keeps_its_conversion(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Removes the conversion of the CRD, changes its path and its Service, and replaces the CRD by one without
+/// Windlass's labels and annotations. Waits each time until everything is restored.
+async fn overwrite_conversion(cluster: &TestCluster) -> anyhow::Result<()> {
     let service = |crd: &Value| crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"].clone();
     let called = service(&sample::crd(cluster).await?);
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
@@ -221,7 +226,7 @@ async fn keeps_its_conversion(cluster: &TestCluster) -> anyhow::Result<()> {
         until("the conversion is changed", PATIENCE, async || {
             let mut body = change.clone();
             if method == "PUT" {
-                // What `kubectl replace` sends of the author's manifest.
+                // The PUT of `kubectl replace` with the author's manifest.
                 body = sample::crd(cluster).await?;
                 body["spec"]["conversion"] = change["conversion"].clone();
                 if let Some(metadata) = body["metadata"].as_object_mut() {
@@ -233,7 +238,7 @@ async fn keeps_its_conversion(cluster: &TestCluster) -> anyhow::Result<()> {
         })
         .await?;
         until(
-            &format!("the conversion is back after {change}"),
+            &format!("the conversion is restored after {change}"),
             PATIENCE,
             async || {
                 let crd = sample::crd(cluster).await?;
@@ -253,8 +258,8 @@ async fn keeps_its_conversion(cluster: &TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until pods of the installed revision answer again, and those that were deleted have closed their connections.
-async fn ready_pods(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Waits until pods of the installed revision are available, and deleted pods have terminated.
+async fn wait_for_pods(cluster: &TestCluster) -> anyhow::Result<()> {
     until("the installed revision is available", PATIENCE, async || {
         let object = deployment(cluster).await?;
         let works = object["status"]["installed"]["healthy"] == true
@@ -263,7 +268,7 @@ async fn ready_pods(cluster: &TestCluster) -> anyhow::Result<()> {
         Ok(check(works, || conditions(&object)))
     })
     .await?;
-    until("the deleted pods are gone", PATIENCE, async || {
+    until("the deleted pods have terminated", PATIENCE, async || {
         let pods = list(&cluster.client, PODS).await?;
         let mut ending = pods
             .iter()
@@ -275,7 +280,7 @@ async fn ready_pods(cluster: &TestCluster) -> anyhow::Result<()> {
     .await
 }
 
-/// The pods that the Service of the installed revision selects.
+/// Returns the selector of the installed revision's Service.
 async fn selector(cluster: &TestCluster) -> anyhow::Result<Value> {
     let service = get(&cluster.client, sample::SERVICE)
         .await?
@@ -283,8 +288,8 @@ async fn selector(cluster: &TestCluster) -> anyhow::Result<Value> {
     Ok(service["spec"]["selector"].clone())
 }
 
-/// Adds an object to a bundle of a kind that the cluster does not serve, and that is left out.
-fn bring_unserved_kind(bundle: &Path) -> anyhow::Result<()> {
+/// Adds an object of a kind that the cluster does not serve to a bundle; the install omits it.
+fn add_unserved_kind(bundle: &Path) -> anyhow::Result<()> {
     let monitor = json!({
         "apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "metadata": {"name": "metrics"},
     });
@@ -292,8 +297,8 @@ fn bring_unserved_kind(bundle: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder of something that is no valid bundle.
-fn invalid(cluster: &TestCluster) -> anyhow::Result<&'static str> {
+/// Writes an invalid bundle, and returns its folder.
+fn add_invalid_bundle(cluster: &TestCluster) -> anyhow::Result<&'static str> {
     let name = "invalid";
     let folder = cluster.add_bundle(&sample::bundle("sample.v2"), name)?;
     cluster.edit(

@@ -44,21 +44,21 @@ pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) ->
     let shown = [&install[..], &["--dry-run"]].concat();
     let plan = cluster.command.succeed(&shown).await?;
     anyhow::ensure!(plan.contains("sample-operator"), "{plan}");
-    insist(cluster, &install, kills).await
+    run_with_kills(cluster, &install, kills).await
 }
 
 /// Undoes an adoption, after runs that are killed after `kills` milliseconds.
 pub(super) async fn undo(cluster: &TestCluster, kills: &[u64]) -> anyhow::Result<()> {
-    insist(cluster, &["adoption", "undo", "sample"], kills).await
+    run_with_kills(cluster, &["adoption", "undo", "sample"], kills).await
 }
 
 /// Confirms an adoption, after runs that are killed after `kills` milliseconds.
 pub(super) async fn confirm(cluster: &TestCluster, kills: &[u64]) -> anyhow::Result<()> {
-    insist(cluster, &["adoption", "confirm", "sample"], kills).await
+    run_with_kills(cluster, &["adoption", "confirm", "sample"], kills).await
 }
 
 /// Runs a command, killed after each of `kills` milliseconds, then once to its end.
-async fn insist(cluster: &TestCluster, arguments: &[&str], kills: &[u64]) -> anyhow::Result<()> {
+async fn run_with_kills(cluster: &TestCluster, arguments: &[&str], kills: &[u64]) -> anyhow::Result<()> {
     for milliseconds in kills {
         let run = cluster.command.run(arguments, |_| {});
         // Dropping the future kills the process.
@@ -73,7 +73,11 @@ async fn insist(cluster: &TestCluster, arguments: &[&str], kills: &[u64]) -> any
 }
 
 /// Checks that the adopted objects call one of these Services, or are unchanged.
-pub(super) async fn call(client: &Client, mutating: &str, services: &[&str]) -> anyhow::Result<()> {
+pub(super) async fn check_called_services(
+    client: &Client,
+    mutating: &str,
+    services: &[&str],
+) -> anyhow::Result<()> {
     for (path, pointer) in [
         (
             sample::DEFINITION.to_owned(),
@@ -90,7 +94,7 @@ pub(super) async fn call(client: &Client, mutating: &str, services: &[&str]) -> 
     ] {
         let caller = get(client, &path)
             .await?
-            .with_context(|| format!("{path} is gone"))?;
+            .with_context(|| format!("{path} does not exist"))?;
         let called = text(&caller, pointer);
         anyhow::ensure!(
             services.contains(&called),
@@ -101,25 +105,25 @@ pub(super) async fn call(client: &Client, mutating: &str, services: &[&str]) -> 
 }
 
 /// Checks that nothing of the adoption remains.
-pub(super) async fn nothing_is_left(client: &Client) -> anyhow::Result<()> {
+pub(super) async fn check_adoption_removed(client: &Client) -> anyhow::Result<()> {
     for path in [
         format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/sample-operator-kept"),
         "/api/v1/namespaces/windlass-system/secrets/windlass-adoption-sample".to_owned(),
     ] {
-        anyhow::ensure!(get(client, &path).await?.is_none(), "{path} is there");
+        anyhow::ensure!(get(client, &path).await?.is_none(), "{path} exists");
     }
     Ok(())
 }
 
 /// Checks that Windlass owns nothing of this.
-pub(super) async fn nothing_is_ours(client: &Client, paths: &[String]) -> anyhow::Result<()> {
+pub(super) async fn check_not_owned(client: &Client, paths: &[String]) -> anyhow::Result<()> {
     let deployment = format!("{BUNDLE_DEPLOYMENTS}/sample");
-    anyhow::ensure!(get(client, &deployment).await?.is_none(), "{deployment} is there");
+    anyhow::ensure!(get(client, &deployment).await?.is_none(), "{deployment} exists");
     anyhow::ensure!(get(client, sample::SERVING_CERTIFICATE).await?.is_none());
     for path in paths {
         let object: Value = get(client, path)
             .await?
-            .with_context(|| format!("{path} is gone"))?;
+            .with_context(|| format!("{path} does not exist"))?;
         let metadata = object["metadata"].to_string();
         anyhow::ensure!(
             !metadata.contains("windlass.dev/bundle-deployment")

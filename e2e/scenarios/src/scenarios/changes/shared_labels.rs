@@ -1,10 +1,10 @@
-//! Two bundles in one namespace whose Deployments select pods by the same labels.
+//! Two bundles in one namespace whose Deployments have the same pod labels.
 
 use serde_json::json;
 
 use super::{
     outcome::UpgradeOutcome,
-    there_and_back::{AFTERWARDS, set},
+    round_trip::{AFTERWARDS, set},
     variant::replace_all,
 };
 use crate::{
@@ -16,18 +16,18 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The other bundle's BundleDeployment.
+/// The BundleDeployment of the second bundle.
 const GADGETS: &str = "gadgets";
 
 /// The namespace of its objects.
 const TRAFFIC: &str = "traffic-gadgets";
 
-/// Workers that use it, and how long each waits between two requests: about 130 requests a second together.
+/// The number of workers that call its webhooks and the pause of each, together about 130 requests a second.
 const WORKERS: usize = 4;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(30);
 
-/// The one is installed, upgraded and removed beside the other, which is upgraded at the same time.
-pub(in super::super) async fn bundles_whose_pods_look_alike_answer_only_their_own_calls(
+/// Installs, upgrades and removes one bundle while the other runs and is upgraded.
+pub(in super::super) async fn bundles_with_equal_pod_labels_receive_only_their_own_calls(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
@@ -46,18 +46,18 @@ pub(in super::super) async fn bundles_whose_pods_look_alike_answer_only_their_ow
     let mut outcome = UpgradeOutcome::default();
     let folder = cluster.operator.bundle_dir.join(&older);
     let installed = steps::install(&cluster.client, GADGETS, sample::NAMESPACE, &folder).await;
-    outcome.went("the install of the other", installed.map(drop), &widgets);
-    traffic::namespace(cluster, TRAFFIC).await?;
+    outcome.record_step("the install of the gadgets", installed.map(drop), &widgets);
+    traffic::create_namespace(cluster, TRAFFIC).await?;
     let used = start_gadgets(cluster);
     used.at_least(100).await?;
-    outcome.sent("calls beside each other", &widgets.lap());
+    outcome.record_requests("calls while both are installed", &widgets.lap());
     let (one, other) = tokio::join!(set(cluster, "sample", "sample.v2"), set(cluster, GADGETS, &newer));
     tokio::time::sleep(AFTERWARDS).await;
-    outcome.went("both upgrades, of the one", one, &widgets);
-    outcome.went("both upgrades, of the other", other, &used);
+    outcome.record_step("both upgrades, of the widgets", one, &widgets);
+    outcome.record_step("both upgrades, of the gadgets", other, &used);
     let report = used.stop().await;
     let removed = delete(&cluster.client, &format!("{BUNDLE_DEPLOYMENTS}/{GADGETS}")).await;
-    outcome.went("the removal of the other", removed, &widgets);
+    outcome.record_step("the removal of the gadgets", removed, &widgets);
 
     let one = widgets.stop().await;
     tracing::info!(
@@ -70,7 +70,7 @@ pub(in super::super) async fn bundles_whose_pods_look_alike_answer_only_their_ow
     outcome.check()
 }
 
-/// A bundle of another package with the sample's pod labels: its folder.
+/// Writes a bundle of another package with the sample's pod labels, and returns its folder.
 fn gadgets(cluster: &TestCluster, newer: bool) -> anyhow::Result<String> {
     let name = if newer { "gadgets-newer" } else { "gadgets-older" };
     let folder = cluster.add_bundle(&sample::bundle("conversion-only"), name)?;

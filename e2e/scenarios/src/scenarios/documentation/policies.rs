@@ -1,4 +1,4 @@
-//! Admission policies that pages show: who may install what.
+//! The admission policies in the documentation that restrict installs.
 
 use kube::{
     Client, Config,
@@ -17,22 +17,22 @@ use crate::{
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// Who may install, by the role that a page shows.
+/// A user with the documented role for installs.
 const INSTALLER: &str = "installer-of-a-team";
 
-/// The namespace that the page on tenancy installs into.
+/// The namespace of the installs in docs/tenancy.md.
 const TEAM: &str = "team-a";
 
-/// Where the page on rights lets people install.
+/// A namespace in which docs/rights.md allows installs.
 const ALLOWED: &str = "operators-sample";
 
-pub(in super::super) async fn documented_policies_refuse_what_they_say(
+pub(in super::super) async fn documented_policies_reject_forbidden_installs(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     for namespace in [TEAM, ALLOWED] {
-        traffic::namespace(cluster, namespace).await?;
+        traffic::create_namespace(cluster, namespace).await?;
     }
-    for role in shown("rights.md", "ClusterRole")? {
+    for role in documented_objects("rights.md", "ClusterRole")? {
         if text(&role, "/metadata/name") != "windlass-remote" {
             apply(&cluster.client, &role).await?;
         }
@@ -52,21 +52,21 @@ pub(in super::super) async fn documented_policies_refuse_what_they_say(
         Some(&binding),
     )
     .await?;
-    nobody_without_an_account(cluster).await?;
-    nothing_but_what_is_approved(cluster).await
+    check_tenancy_policy(cluster).await?;
+    check_rights_policy(cluster).await
 }
 
-/// The policy of the page on tenancy.
-async fn nobody_without_an_account(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Tests the policy of docs/tenancy.md.
+async fn check_tenancy_policy(cluster: &TestCluster) -> anyhow::Result<()> {
     let policy = policy(cluster, "tenancy.md").await?;
-    let installer = acting(cluster, INSTALLER, &[]).await?;
-    let shown = shown("tenancy.md", "BundleDeployment")?.remove(0);
+    let installer = impersonating_client(cluster, INSTALLER, &[]).await?;
+    let shown = documented_objects("tenancy.md", "BundleDeployment")?.remove(0);
     let bare = steps::bundle_deployment("sample", TEAM, "sample");
     let said = "name a spec.serviceAccountName that you may impersonate";
-    refused(&installer, &bare, said).await?;
-    refused(&installer, &shown, said).await?;
-    // Whoever may escalate may do everything anyway.
-    taken(&cluster.client, &bare).await?;
+    wait_until_rejected(&installer, &bare, said).await?;
+    wait_until_rejected(&installer, &shown, said).await?;
+    // The policy does not apply to users with the verb `escalate`, who can get every right.
+    check_accepted(&cluster.client, &bare).await?;
 
     let rights = json!({
         "metadata": {"name": "installers"},
@@ -81,26 +81,30 @@ async fn nobody_without_an_account(cluster: &TestCluster) -> anyhow::Result<()> 
         let path = format!("{RBAC}/namespaces/{TEAM}/{plural}");
         succeed(&cluster.client, "POST", &path, Some(&object)).await?;
     }
-    until("what may be impersonated may be named", PATIENCE, async || {
-        let answer = try_it(&installer, &shown).await?;
-        Ok(check(answer.code == 201, || answer.to_string()))
-    })
+    until(
+        "the user can name an account that it may impersonate",
+        PATIENCE,
+        async || {
+            let answer = dry_run_create(&installer, &shown).await?;
+            Ok(check(answer.code == 201, || answer.to_string()))
+        },
+    )
     .await?;
-    // Of that namespace, and by that name only.
+    // The account must have exactly this namespace and name.
     for (field, other) in [("namespace", ALLOWED), ("serviceAccountName", "default")] {
         let mut elsewhere = shown.clone();
         elsewhere["spec"][field] = other.into();
-        refused(&installer, &elsewhere, said).await?;
+        wait_until_rejected(&installer, &elsewhere, said).await?;
     }
     remove(cluster, &policy).await
 }
 
-/// The policy of the page on rights.
-async fn nothing_but_what_is_approved(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Tests the policy of docs/rights.md.
+async fn check_rights_policy(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     let policy = policy(cluster, "rights.md").await?;
     cluster.add_bundle(&sample::bundle("sample.v1"), "approved/sample.v1")?;
-    let installer = acting(cluster, INSTALLER, &[]).await?;
+    let installer = impersonating_client(cluster, INSTALLER, &[]).await?;
     let approved = steps::bundle_deployment("sample", ALLOWED, "approved/sample.v1");
     for (field, value, said) in [
         (
@@ -131,17 +135,17 @@ async fn nothing_but_what_is_approved(cluster: &TestCluster) -> anyhow::Result<(
     ] {
         let mut object = approved.clone();
         object["spec"][field] = value;
-        refused(&installer, &object, said).await?;
-        let admin = acting(cluster, INSTALLER, &["platform-admins"]).await?;
-        taken(&admin, &object).await?;
+        wait_until_rejected(&installer, &object, said).await?;
+        let admin = impersonating_client(cluster, INSTALLER, &["platform-admins"]).await?;
+        check_accepted(&admin, &object).await?;
     }
-    // A path upwards is refused by whom it may be.
+    // Either the policy or the CRD rejects `..`.
     let mut upwards = approved.clone();
     upwards["spec"]["source"] = json!({"directory": {"path": "approved/../sample.v1"}});
-    let answer = try_it(&installer, &upwards).await?;
+    let answer = dry_run_create(&installer, &upwards).await?;
     anyhow::ensure!(answer.code == 422 || answer.code == 403, "{answer}");
 
-    // And what is approved is installed: Windlass itself may write what it has to.
+    // An approved bundle is installed: the policy does not restrict Windlass itself.
     succeed(&installer, "POST", BUNDLE_DEPLOYMENTS, Some(&approved)).await?;
     ready(&cluster.client, "sample", PATIENCE).await?;
     let adopting = json!({"spec": {"deletionPolicy": "DeleteCRDs"}});
@@ -152,21 +156,21 @@ async fn nothing_but_what_is_approved(cluster: &TestCluster) -> anyhow::Result<(
     remove(cluster, &policy).await
 }
 
-/// The objects of a kind that a page shows.
-fn shown(page: &str, kind: &str) -> anyhow::Result<Vec<Value>> {
+/// Returns the objects of a kind in a page.
+fn documented_objects(page: &str, kind: &str) -> anyhow::Result<Vec<Value>> {
     let mut found = Vec::new();
     for block in code_blocks()?.iter().filter(|block| block.page.ends_with(page)) {
         found.extend(block.documents()?);
     }
     found.retain(|object| text(object, "/kind") == kind);
-    anyhow::ensure!(!found.is_empty(), "{page} shows no {kind}");
+    anyhow::ensure!(!found.is_empty(), "{page} has no {kind}");
     Ok(found)
 }
 
 /// Applies the policy of a page, and its binding.
 async fn policy(cluster: &TestCluster, page: &str) -> anyhow::Result<Vec<Value>> {
-    let mut objects = shown(page, "ValidatingAdmissionPolicy")?;
-    objects.extend(shown(page, "ValidatingAdmissionPolicyBinding")?);
+    let mut objects = documented_objects(page, "ValidatingAdmissionPolicy")?;
+    objects.extend(documented_objects(page, "ValidatingAdmissionPolicyBinding")?);
     for object in &objects {
         apply(&cluster.client, object).await?;
     }
@@ -180,8 +184,8 @@ async fn remove(cluster: &TestCluster, policy: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A client that acts as a user.
-async fn acting(cluster: &TestCluster, user: &str, groups: &[&str]) -> anyhow::Result<Client> {
+/// Returns a client that impersonates a user.
+async fn impersonating_client(cluster: &TestCluster, user: &str, groups: &[&str]) -> anyhow::Result<Client> {
     let mut kubeconfig = Kubeconfig::read_from(&cluster.command.kubeconfig)?;
     for named in &mut kubeconfig.auth_infos {
         if let Some(auth_info) = &mut named.auth_info {
@@ -193,8 +197,8 @@ async fn acting(cluster: &TestCluster, user: &str, groups: &[&str]) -> anyhow::R
     Ok(Client::try_from(config)?)
 }
 
-/// Creates an object, in a dry run.
-async fn try_it(client: &Client, object: &Value) -> anyhow::Result<RequestAnswer> {
+/// Creates an object in a dry run.
+async fn dry_run_create(client: &Client, object: &Value) -> anyhow::Result<RequestAnswer> {
     send(
         client,
         "POST",
@@ -204,10 +208,10 @@ async fn try_it(client: &Client, object: &Value) -> anyhow::Result<RequestAnswer
     .await
 }
 
-/// Waits until an object is refused with `said`: a policy is enforced some time after it is there.
-async fn refused(client: &Client, object: &Value, said: &str) -> anyhow::Result<()> {
+/// Waits until an object is rejected with `said`. A new policy is enforced after a delay.
+async fn wait_until_rejected(client: &Client, object: &Value, said: &str) -> anyhow::Result<()> {
     until(said, PATIENCE, async || {
-        let answer = try_it(client, object).await?;
+        let answer = dry_run_create(client, object).await?;
         let words = request::text(&answer.body, "/message").to_owned();
         Ok(check(answer.code == 422 && words.contains(said), || {
             answer.to_string()
@@ -216,8 +220,8 @@ async fn refused(client: &Client, object: &Value, said: &str) -> anyhow::Result<
     .await
 }
 
-async fn taken(client: &Client, object: &Value) -> anyhow::Result<()> {
-    let answer = try_it(client, object).await?;
-    anyhow::ensure!(answer.code == 201, "{object} is not taken: {answer}");
+async fn check_accepted(client: &Client, object: &Value) -> anyhow::Result<()> {
+    let answer = dry_run_create(client, object).await?;
+    anyhow::ensure!(answer.code == 201, "{object} was rejected: {answer}");
     Ok(())
 }
