@@ -1,26 +1,26 @@
-//! What keeps the code findable: one name means one thing, and no file grows into a drawer.
+//! Names are unique, and files stay short, so that code is easy to find.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{sources, without_tests};
 
-/// Names that may be defined more than once: each command and program has its own arguments.
+/// Names that may be defined repeatedly: each command and program has its own arguments.
 const REPEATED: &[&str] = &["Args", "Arguments"];
 
-/// The longest a file may be, in lines.
+/// The maximal length of a file in lines.
 const LONGEST: usize = 500;
 
-/// Every Rust file of the repository.
-fn files() -> Vec<(PathBuf, String)> {
+/// Returns all Rust files of the repository.
+fn rust_files() -> Vec<(PathBuf, String)> {
     let files: Vec<_> = ["src", "crates", "e2e", "tests"]
         .into_iter()
         .flat_map(sources)
         .collect();
-    assert!(files.len() > 100, "the sources are elsewhere");
+    assert!(files.len() > 100, "no sources found");
     files
 }
 
-/// The type that a line defines for others to see.
+/// Returns the name of the type that a line defines, if it is visible to other modules.
 fn visible_type(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub")?;
     let rest = match rest.strip_prefix('(') {
@@ -32,7 +32,7 @@ fn visible_type(line: &str) -> Option<&str> {
     let name = rest
         .split(|character: char| !character.is_alphanumeric() && character != '_')
         .next()?;
-    // In a macro, `$name` is none yet.
+    // In a macro, `$name` is not a type name.
     let is_type = matches!(keyword, "struct" | "enum" | "trait" | "type" | "union") && !name.is_empty();
     is_type.then_some(name)
 }
@@ -40,7 +40,7 @@ fn visible_type(line: &str) -> Option<&str> {
 #[test]
 fn a_type_name_means_one_thing() {
     let mut defined = BTreeMap::<String, Vec<String>>::new();
-    for (path, source) in files() {
+    for (path, source) in rust_files() {
         if path.iter().any(|part| part == "tests") || path.ends_with("tests.rs") {
             continue;
         }
@@ -55,7 +55,7 @@ fn a_type_name_means_one_thing() {
 
 #[test]
 fn a_file_has_one_subject() {
-    let long: Vec<String> = files()
+    let long: Vec<String> = rust_files()
         .iter()
         .map(|(path, source)| (path, source.lines().count()))
         .filter(|(_, lines)| *lines > LONGEST)
@@ -65,7 +65,7 @@ fn a_file_has_one_subject() {
 }
 
 #[test]
-fn definitions_are_told_from_uses() {
+fn definitions_are_distinguished_from_uses() {
     assert_eq!(visible_type("pub struct Name<T> {"), Some("Name"));
     assert_eq!(visible_type("    pub(in crate::a) type Name = u8;"), Some("Name"));
     assert_eq!(visible_type("pub fn name() {"), None);
