@@ -155,7 +155,7 @@ impl Asked {
                 used.insert(Right::impersonation());
                 continue;
             }
-            let right = Right::of(&event);
+            let right = Right::from_event(&event);
             let name = match by_name.contains(&right) {
                 true => text(&event, "/objectRef/name"),
                 false => "",
@@ -199,7 +199,7 @@ impl Right {
     }
 
     /// The right that the request of an audit event needs.
-    fn of(event: &Value) -> Self {
+    fn from_event(event: &Value) -> Self {
         let resource = text(event, "/objectRef/resource");
         let resource = match text(event, "/objectRef/subresource") {
             "" => resource.to_owned(),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_half_of_certificates_may_not_do_is_named() {
+    fn forbidden_requests_of_the_certificate_controllers_are_named() {
         let mut watch = event("watch", "pods", "forbid");
         watch["user"]["username"] = json!(operator::user_of(operator::CERTIFICATES_ACCOUNT));
         let error = checked(&[event("list", "pods", "allow"), watch], false).unwrap_err();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_as_another_takes_the_right_to_that_and_no_other() {
+    fn impersonated_requests_need_only_the_right_to_impersonate() {
         let mut deputy = event("create", "roles", "forbid");
         deputy["impersonatedUser"] = json!({"username": "system:serviceaccount:n:tenant"});
         checked(std::slice::from_ref(&deputy), false).unwrap();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_back_is_never_borrowed_again() {
+    fn a_cluster_that_is_not_given_back_is_never_borrowed_again() {
         let pool = ClusterPool::new(vec![cluster("one"), cluster("other")]);
         let other = pool.borrow().unwrap();
         assert_eq!(other.kubeconfig, Path::new("other"));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_later_waits() {
+    fn a_second_borrower_waits() {
         let pool = ClusterPool::new(vec![cluster("one")]);
         let one = pool.borrow().unwrap();
         std::thread::scope(|scope| {

@@ -124,7 +124,7 @@ async fn take(State(received): State<Arc<Received>>, headers: HeaderMap, body: B
         );
         let service = resource.get("service.name").cloned().unwrap_or_default();
         let of_process = process.scope_spans.into_iter().flat_map(|scope| scope.spans);
-        spans.extend(of_process.map(|span| CollectedSpan::of(span, &service)));
+        spans.extend(of_process.map(|span| CollectedSpan::new(span, &service)));
     }
     StatusCode::OK
 }
@@ -132,7 +132,7 @@ async fn take(State(received): State<Arc<Received>>, headers: HeaderMap, body: B
 // === impl CollectedSpan ===
 
 impl CollectedSpan {
-    fn of(span: Span, service: &str) -> Self {
+    fn new(span: Span, service: &str) -> Self {
         let status = span.status.map(|status| status.code()).unwrap_or_default();
         Self {
             trace: hexadecimal(&span.trace_id),

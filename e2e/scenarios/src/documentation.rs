@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_is_found_in_the_blocks_of_a_page() {
+    fn commands_are_found_in_the_blocks_of_a_page() {
         let page = "# Page\n\n```console\n$ windlass certs > file | head -1\nwindlass is installed\n```\n  ```sh\n  \
                     windlass rotate \\\n    a/b   # now\n  ```\n```yaml\na: 1\n---\nb: 2\n```\n";
         let mut blocks = Vec::new();

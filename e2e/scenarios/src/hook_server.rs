@@ -75,7 +75,7 @@ impl ScriptedHooks {
     }
 
     /// How often clients requested the answers of `script`.
-    pub(crate) fn asked(&self, script: &str) -> u64 {
+    pub(crate) fn request_count(&self, script: &str) -> u64 {
         self.asked.lock().get(script).copied().unwrap_or_default()
     }
 }

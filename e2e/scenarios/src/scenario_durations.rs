@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_shown_than_somebody_reads() {
+    fn the_number_of_shown_scenarios_is_limited() {
         let durations = ScenarioDurations::default();
         for scenario in SCENARIOS {
             durations.ended(scenario, Duration::from_secs(1));

@@ -89,7 +89,7 @@ pub async fn is_stored_as_v2(client: &Client, namespace: &str) -> anyhow::Result
     let none = json!({"spec": {"conversion": {"strategy": "None", "webhook": null}}});
     succeed(client, "PATCH", sample::DEFINITION, Some(&none)).await?;
     let first = format!("{}?limit=1", sample::widgets(namespace, "v1"));
-    until("nobody converts", PATIENCE, async || {
+    until("the conversion is removed", PATIENCE, async || {
         let answer = succeed(client, "GET", &first, None).await?;
         let size = answer.body["items"][0]["spec"]["size"].clone();
         Ok(check(size.is_null(), || format!("at v1 there is size: {size}")))

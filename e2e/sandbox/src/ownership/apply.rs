@@ -40,11 +40,11 @@ pub fn apply(
     take_over(&mut entries, &set, base, &applied, write, force, schema)?;
     let previous = entries
         .iter()
-        .find(|entry| entry.is_of(write, "Apply"))
+        .find(|entry| entry.is_entry_of(write, "Apply"))
         .map(|entry| entry.fields.clone());
     let others = entries
         .iter()
-        .filter(|entry| !entry.is_of(write, "Apply"))
+        .filter(|entry| !entry.is_entry_of(write, "Apply"))
         .fold(FieldSet::default(), |all, entry| all.union(&entry.fields));
     let mut merged = merge(base, &applied, &mut Vec::new(), schema);
     if let Some(previous) = &previous {
@@ -56,9 +56,9 @@ pub fn apply(
     }
     let time = entries
         .iter()
-        .find(|entry| entry.is_of(write, "Apply") && entry.fields == set)
+        .find(|entry| entry.is_entry_of(write, "Apply") && entry.fields == set)
         .map(|entry| entry.time.clone());
-    entries.retain(|entry| !entry.is_of(write, "Apply"));
+    entries.retain(|entry| !entry.is_entry_of(write, "Apply"));
     let mut own = Entry::new(write, "Apply", set);
     own.time = time.unwrap_or(own.time);
     let present = FieldSet::from_object(&merged, schema);
@@ -81,7 +81,7 @@ fn configuration(applied: &Value, write: &Write<'_>, schema: &TypeSchema) -> Res
         return Err(StatusError::bad_request("metadata.managedFields must be nil"));
     }
     let applied = own_part(applied, write);
-    if let Some(path) = undeclared(&applied, &mut Vec::new(), schema) {
+    if let Some(path) = undeclared_field(&applied, &mut Vec::new(), schema) {
         let name = applied["metadata"]["name"].as_str().unwrap_or_default();
         let kind = applied["kind"].as_str().unwrap_or_default();
         return Err(StatusError::new(
@@ -107,9 +107,9 @@ fn take_over(
     schema: &TypeSchema,
 ) -> Result<(), StatusError> {
     let mut conflicts = Vec::new();
-    for entry in entries.iter().filter(|entry| !entry.is_of(write, "Apply")) {
+    for entry in entries.iter().filter(|entry| !entry.is_entry_of(write, "Apply")) {
         let shared = set.intersection(&entry.fields);
-        let differing = conflict::differing(&shared, base, applied, &mut Vec::new(), schema);
+        let differing = conflict::differing_fields(&shared, base, applied, &mut Vec::new(), schema);
         if !differing.is_empty() {
             conflicts.push((entry, differing));
         }
@@ -118,7 +118,10 @@ fn take_over(
         let taken = conflicts
             .iter()
             .fold(FieldSet::default(), |all, (_, fields)| all.union(fields));
-        for entry in entries.iter_mut().filter(|entry| !entry.is_of(write, "Apply")) {
+        for entry in entries
+            .iter_mut()
+            .filter(|entry| !entry.is_entry_of(write, "Apply"))
+        {
             entry.fields = entry.fields.without(&taken);
         }
     } else if let Some(error) = conflict::error(&conflicts) {
@@ -146,7 +149,7 @@ fn own_part(applied: &Value, write: &Write<'_>) -> Value {
 }
 
 /// Returns the first field that the schema does not declare, for example `.spec.zz`.
-fn undeclared<'a>(value: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema) -> Option<String> {
+fn undeclared_field<'a>(value: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema) -> Option<String> {
     if !schema.declares(path) {
         let shown: String = path
             .iter()
@@ -163,13 +166,13 @@ fn undeclared<'a>(value: &'a Value, path: &mut Vec<&'a str>, schema: &TypeSchema
     match value {
         Value::Object(fields) => fields.iter().find_map(|(name, value)| {
             path.push(name);
-            let found = undeclared(value, path, schema);
+            let found = undeclared_field(value, path, schema);
             path.pop();
             found
         }),
         Value::Array(items) => {
             path.push("*");
-            let found = items.iter().find_map(|item| undeclared(item, path, schema));
+            let found = items.iter().find_map(|item| undeclared_field(item, path, schema));
             path.pop();
             found
         }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Returns the members of `fields` whose values differ between `left` and `right`.
-pub(super) fn differing(
+pub(super) fn differing_fields(
     fields: &FieldSet,
     left: &Value,
     right: &Value,
@@ -21,9 +21,12 @@ pub(super) fn differing(
 ) -> FieldSet {
     let mut found = FieldSet::default();
     for (name, below) in fields.children() {
-        let (left, right) = (at(left, name, path, schema), at(right, name, path, schema));
+        let (left, right) = (
+            child_value(left, name, path, schema),
+            child_value(right, name, path, schema),
+        );
         path.push(name.strip_prefix("f:").unwrap_or("*").to_owned());
-        let mut deeper = differing(below, left, right, path, schema);
+        let mut deeper = differing_fields(below, left, right, path, schema);
         // Only the existence of an item counts for its own membership; the value counts for a field.
         let is_leaf = below.children().next().is_none();
         if below.is_member() && is_leaf && left != right {
@@ -44,7 +47,12 @@ fn wrap(name: &str, below: &FieldSet) -> FieldSet {
 }
 
 /// Returns the value of a child of `value`.
-pub(super) fn at<'a>(value: &'a Value, name: &str, path: &[String], schema: &TypeSchema) -> &'a Value {
+pub(super) fn child_value<'a>(
+    value: &'a Value,
+    name: &str,
+    path: &[String],
+    schema: &TypeSchema,
+) -> &'a Value {
     if let Some(field) = name.strip_prefix("f:") {
         return &value[field];
     }

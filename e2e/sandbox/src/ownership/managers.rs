@@ -34,7 +34,7 @@ impl Entry {
     }
 
     /// Reports whether this is the entry of a write's manager.
-    pub(super) fn is_of(&self, write: &Write<'_>, operation: &str) -> bool {
+    pub(super) fn is_entry_of(&self, write: &Write<'_>, operation: &str) -> bool {
         self.manager == write.manager
             && self.operation == operation
             && self.subresource == write.subresource.unwrap_or_default()

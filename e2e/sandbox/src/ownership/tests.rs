@@ -149,7 +149,7 @@ fn an_update_owns_exactly_the_fields_that_it_changes() {
             ("editor".to_owned(), r#"{"f:spec":{"f:n":{}}}"#.to_owned())
         ]
     );
-    let again = update(Some(&object), object.clone(), &by("somebody"), &schema());
+    let again = update(Some(&object), object.clone(), &by("another-manager"), &schema());
     assert_eq!(again, object);
     let mut cleared = object.clone();
     cleared["metadata"]["managedFields"] = json!([{}]);

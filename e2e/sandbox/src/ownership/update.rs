@@ -30,13 +30,15 @@ pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &
         (_, Some(live)) => managers::read(live),
         (_, None) => Vec::new(),
     };
-    let before = live.map(|live| relevant(live, write, schema)).unwrap_or_default();
-    let after = relevant(&new, write, schema);
+    let before = live
+        .map(|live| writable_fields(live, write, schema))
+        .unwrap_or_default();
+    let after = writable_fields(&new, write, schema);
     let empty = Value::Null;
     let changed = changed(&before, &after, live.unwrap_or(&empty), &new, schema);
     let removed = before.difference(&after);
     for entry in &mut entries {
-        let own = entry.is_of(write, "Update");
+        let own = entry.is_entry_of(write, "Update");
         entry.fields = entry.fields.without(&removed);
         if !own {
             entry.fields = entry.fields.without(&changed);
@@ -48,7 +50,10 @@ pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &
         }
     }
     if !changed.is_empty() {
-        match entries.iter_mut().find(|entry| entry.is_of(write, "Update")) {
+        match entries
+            .iter_mut()
+            .find(|entry| entry.is_entry_of(write, "Update"))
+        {
             Some(own) => {
                 let fields = own.fields.union(&changed);
                 own.time = managers::time(write.now);
@@ -62,7 +67,7 @@ pub fn update(live: Option<&Value>, mut new: Value, write: &Write<'_>, schema: &
 }
 
 /// Returns the fields that a write may change: a subresource's own, or all except those of subresources.
-fn relevant(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> FieldSet {
+fn writable_fields(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> FieldSet {
     let mut fields = FieldSet::from_object(object, schema);
     if write.subresource == Some("status") {
         fields.remove("spec");
@@ -74,6 +79,6 @@ fn relevant(object: &Value, write: &Write<'_>, schema: &TypeSchema) -> FieldSet 
 fn changed(before: &FieldSet, after: &FieldSet, old: &Value, new: &Value, schema: &TypeSchema) -> FieldSet {
     let added = after.additions(before);
     let both = after.intersection(before);
-    let modified = super::conflict::differing(&both, old, new, &mut Vec::new(), schema);
+    let modified = super::conflict::differing_fields(&both, old, new, &mut Vec::new(), schema);
     added.union(&modified)
 }

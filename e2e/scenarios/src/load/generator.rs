@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_waits_for_requests_of_workers_that_have_ended() {
+    async fn waiting_for_requests_fails_when_a_worker_has_ended() {
         let mut load = Load::new();
         let mut workers = JoinSet::new();
         workers.spawn(std::future::pending());

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_percentile() {
+    fn no_latencies_have_no_percentile() {
         assert_eq!(Latencies::default().percentile(99), None);
     }
 

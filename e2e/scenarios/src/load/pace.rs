@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn at_the_end_nobody_waits() {
+    async fn the_end_wakes_all_waiting_workers() {
         let turns = Turns::new();
         turns.end();
         turns.take().await;

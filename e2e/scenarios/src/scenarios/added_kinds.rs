@@ -125,11 +125,11 @@ pub(super) async fn objects_of_added_kinds_request_a_ca_like_webhooks(
     let said = async |reason: &str| {
         until(&format!("gateways: {reason}"), PATIENCE, async || {
             let target = get(client, &path).await?.context("it does not exist")?;
-            let is_said = ["True", "False"]
+            let is_reported = ["True", "False"]
                 .iter()
                 .filter_map(|status| current(&target, "Ready", status))
                 .any(|said| said["reason"] == reason);
-            Ok(check(is_said, || conditions(&target)).map(|()| target))
+            Ok(check(is_reported, || conditions(&target)).map(|()| target))
         })
         .await
     };

@@ -198,10 +198,10 @@ async fn wait_not_ready(cluster: &TestCluster, name: &str, reason: &str, words: 
             let object = get(&cluster.client, &path)
                 .await?
                 .context("no BundleDeployment")?;
-            let is_said = current(&object, "Ready", "False").is_some_and(|condition| {
+            let is_reported = current(&object, "Ready", "False").is_some_and(|condition| {
                 condition["reason"] == reason && text(condition, "/message").contains(words)
             });
-            Ok(check(is_said, || conditions(&object)))
+            Ok(check(is_reported, || conditions(&object)))
         },
     )
     .await

@@ -80,7 +80,7 @@ impl OptionalKind {
         crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
             "conversionReviewVersions": ["v1"],
             "clientConfig": {
-                "service": {"namespace": "nowhere", "name": "nobody", "port": 443},
+                "service": {"namespace": "nowhere", "name": "missing", "port": 443},
                 "caBundle": foreign::trust_bundle()?,
             },
         }});
@@ -177,10 +177,10 @@ async fn install_without_interpreters(cluster: &TestCluster) -> anyhow::Result<(
             let deployment = get(client, &path).await?.context("no BundleDeployment")?;
             let available = current(&deployment, "Available", "Unknown");
             let message = available.map(|condition| text(condition, "/message"));
-            let is_said = message.is_some_and(|message| {
+            let is_reported = message.is_some_and(|message| {
                 message.ends_with("cannot list ResourceInterpreterWebhookConfiguration")
             });
-            Ok(check(is_said, || deployment["status"].to_string()))
+            Ok(check(is_reported, || deployment["status"].to_string()))
         },
     )
     .await?;

@@ -103,7 +103,7 @@ pub(super) async fn the_command_fails_when_the_operator_rejects_the_bundle(
     let _operator = cluster.operator.start()?;
     traffic::create_namespace(cluster, "sample-system").await?;
     let accounts = "/api/v1/namespaces/sample-system/serviceaccounts";
-    let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
+    let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "team-a"}}});
     succeed(&cluster.client, "POST", accounts, Some(&account)).await?;
     let bundle = sample::bundle("sample.v1");
     let arguments = [&["install", argument(&bundle)?], &INSTALL[..]].concat();

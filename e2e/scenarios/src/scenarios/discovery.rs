@@ -99,9 +99,9 @@ pub(super) async fn extension_servers_are_discovered(cluster: &TestCluster) -> a
     );
 
     // The response differs each time.
-    let before = server.asked("failure");
+    let before = server.request_count("failure");
     tokio::time::sleep(QUIET).await;
-    let times = server.asked("failure") - before;
+    let times = server.request_count("failure") - before;
     anyhow::ensure!(times < 4, "received {times} requests");
 
     // The handlers of the last successful discovery stay.
@@ -153,7 +153,7 @@ pub(super) async fn extension_configs_that_are_paused_or_managed_elsewhere_are_s
     })
     .await?;
     anyhow::ensure!(
-        server.asked("less") == 0,
+        server.request_count("less") == 0,
         "the server was called while its ExtensionConfig is paused"
     );
 
@@ -173,7 +173,7 @@ pub(super) async fn extension_configs_that_are_paused_or_managed_elsewhere_are_s
     create(cluster, "theirs", server.client_config("many")).await?;
     tokio::time::sleep(QUIET).await;
     anyhow::ensure!(
-        server.asked("many") == 0,
+        server.request_count("many") == 0,
         "the server was called although Cluster API's own manager runs"
     );
     let theirs = get(client, &path("theirs")).await?.context("it does not exist")?;
@@ -203,9 +203,9 @@ pub(super) async fn an_older_version_is_discovered_until_a_newer_one_is_served(
             .await?
             .context("it does not exist")?;
         let discovered = &config["status"]["v1beta2"]["conditions"][0];
-        let is_said = discovered["type"] == "Discovered" && discovered["status"] == "True";
+        let is_reported = discovered["type"] == "Discovered" && discovered["status"] == "True";
         Ok(check(
-            is_said && config["status"]["handlers"].as_array().map(Vec::len) == Some(3),
+            is_reported && config["status"]["handlers"].as_array().map(Vec::len) == Some(3),
             || config.to_string(),
         ))
     })
@@ -308,14 +308,14 @@ async fn wait_for_discovery_within(
             let said = condition(&config, "Discovered");
             let count = config["status"]["handlers"].as_array().map_or(0, Vec::len);
             let message = said["message"].as_str().unwrap_or_default();
-            let is_said = match problem {
+            let is_reported = match problem {
                 None => {
                     said["status"] == "True" && (message.is_empty() || message.starts_with(UNKNOWN_HOOKS))
                 }
                 Some(problem) => said["status"] == "False" && message.contains(problem),
             };
             let is_current = said["observedGeneration"] == config["metadata"]["generation"];
-            Ok(check(is_said && is_current && count == handlers, || {
+            Ok(check(is_reported && is_current && count == handlers, || {
                 format!("{said} {count}")
             }))
         },

@@ -170,7 +170,7 @@ pub(super) async fn a_deleted_webhook_configuration_is_created_again(
         succeed(&cluster.client, "DELETE", &path, None).await?;
         wait_for_bundle(cluster, &path, "/webhooks/0/clientConfig/caBundle", &trust).await?;
     }
-    let patch = json!({"spec": {"selector": {"app": "somebody-else"}}});
+    let patch = json!({"spec": {"selector": {"app": "another-app"}}});
     let before = get(&cluster.client, sample::SERVICE)
         .await?
         .context("no Service")?["spec"]["selector"]

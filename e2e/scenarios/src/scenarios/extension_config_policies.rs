@@ -192,7 +192,7 @@ fn webhooks(are_mutating: bool) -> Value {
                 "apiGroups": ["runtime.cluster.x-k8s.io"], "apiVersions": ["v1beta2"],
                 "resources": ["extensionconfigs"], "operations": ["CREATE", "UPDATE"],
             }],
-            "objectSelector": {"matchLabels": {"nobody": "has-this"}},
+            "objectSelector": {"matchLabels": {"no-object": "has-this"}},
             "sideEffects": "None", "admissionReviewVersions": ["v1"],
         }],
     })

@@ -93,10 +93,10 @@ pub(super) async fn wait_for_available(
     until(&what, PATIENCE, async || {
         let object = get(&cluster.client, OWN).await?.unwrap_or_default();
         let said = current(&object, "Available", status);
-        let is_said = said.is_some_and(|said| {
+        let is_reported = said.is_some_and(|said| {
             text(said, "/reason") == reason && words.iter().all(|word| text(said, "/message").contains(word))
         });
-        Ok(if is_said {
+        Ok(if is_reported {
             Ok(object)
         } else {
             Err(conditions(&object))

@@ -206,7 +206,7 @@ pub(super) async fn an_interpreter_webhook_may_be_slow_or_unavailable(
 
     // Values of another manager are retained, also in an upgrade.
     let pause = json!({"spec": {"paused": true}});
-    let path = format!("{first}?fieldManager=somebody");
+    let path = format!("{first}?fieldManager=another-manager");
     succeed(client, "PATCH", &path, Some(&pause)).await?;
     check_idle(&operator, &proxy).await?;
     upgrade(cluster, &proxy, "two").await?;
@@ -368,7 +368,7 @@ pub(super) async fn a_bundle_repairs_the_interpreter_of_its_own_objects(
     anyhow::ensure!(has(&sizes, "second").await? && has(&deployment, "second").await?);
     // The questions about existing objects do not block the interpreter's own server.
     let pause = json!({"spec": {"paused": true}, "status": {"readyReplicas": 2}});
-    let path = format!("{sizes}?fieldManager=somebody");
+    let path = format!("{sizes}?fieldManager=another-manager");
     succeed(client, "PATCH", &path, Some(&pause)).await?;
     with_scaler("third")?;
     steps::set_source(client, "interpreter", "third").await?;

@@ -175,7 +175,7 @@ async fn copy_trust(cluster: &TestCluster) -> anyhow::Result<String> {
         },
         "webhooks": [{
             "name": "direct.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"namespace": sample::NAMESPACE, "name": "nobody"}},
+            "clientConfig": {"service": {"namespace": sample::NAMESPACE, "name": "missing"}},
             "rules": [{
                 "apiGroups": ["nothing.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"],
                 "resources": ["nothings"],

@@ -353,7 +353,7 @@ async fn block_updates(cluster: &TestCluster, name: &str) -> anyhow::Result<()> 
         "metadata": {"name": "stranger"},
         "webhooks": [{
             "name": "stranger.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-            "clientConfig": {"service": {"namespace": KEPT, "name": "nobody"}},
+            "clientConfig": {"service": {"namespace": KEPT, "name": "missing"}},
             "objectSelector": {"matchLabels": {"held": "true"}},
             "rules": [{"apiGroups": [sample::GROUP], "apiVersions": ["*"], "operations": ["UPDATE"],
                 "resources": ["widgets"]}],

@@ -82,7 +82,7 @@ pub(super) async fn a_cluster_starts_with_policies_for_everything_and_no_policy_
     succeed(&controller, "POST", NODES, Some(&node)).await?;
     let usable = json!({"spec": {"taints": null}});
     succeed(&controller, "PATCH", &format!("{NODES}/cold"), Some(&usable)).await?;
-    let labelled = json!({"metadata": {"labels": {"by": "somebody"}}});
+    let labelled = json!({"metadata": {"labels": {"by": "team-a"}}});
     let answer = send(client, "PATCH", &format!("{NODES}/cold"), Some(&labelled)).await?;
     anyhow::ensure!(
         answer.code == 500,

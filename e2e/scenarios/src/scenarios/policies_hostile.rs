@@ -156,7 +156,7 @@ impl HostilePolicy {
             "url": format!("http://{server}/"), "method": "GET",
         }});
         let cue = |program: String| json!({"overriders": {"cue": program}});
-        let large = Some("its values are too large");
+        let large = Some("values of the program are too large");
         vec![
             Self::override_policy(
                 "recursion",

@@ -69,7 +69,7 @@ pub(super) async fn private_keys_appear_only_in_secrets(cluster: &TestCluster) -
         "only {} keys were collected",
         keys.len()
     );
-    let scan = SecretScan::of(keys.iter().map(String::as_str))?;
+    let scan = SecretScan::new(keys.iter().map(String::as_str))?;
     let bytes: usize = seen.iter().map(|(_, text)| text.len()).sum();
     let found: Vec<String> = seen
         .iter()

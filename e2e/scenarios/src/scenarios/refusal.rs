@@ -48,7 +48,7 @@ pub(super) async fn a_foreign_object_is_not_adopted(cluster: &TestCluster) -> an
     let _operator = cluster.operator.start()?;
     traffic::create_namespace(cluster, "sample-system").await?;
     let path = "/api/v1/namespaces/sample-system/serviceaccounts";
-    let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "somebody"}}});
+    let account = json!({"metadata": {"name": "sample-operator", "labels": {"owner": "team-a"}}});
     succeed(&cluster.client, "POST", path, Some(&account)).await?;
     // An upgrade would need this name.
     let services = "/api/v1/namespaces/sample-system/services";
@@ -74,7 +74,7 @@ pub(super) async fn a_foreign_object_is_not_adopted(cluster: &TestCluster) -> an
         .await?
         .context("it was deleted")?;
     anyhow::ensure!(
-        after["metadata"]["labels"] == json!({"owner": "somebody"}),
+        after["metadata"]["labels"] == json!({"owner": "team-a"}),
         "it was changed: {after}"
     );
     let crd = get(&cluster.client, sample::DEFINITION).await?;

@@ -30,7 +30,7 @@ impl SecretScan {
     /// # Errors
     ///
     /// Fails if a key cannot be read.
-    pub fn of<'a>(keys: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Self> {
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Self> {
         let mut patterns = SecretPatterns::default();
         for pem in keys {
             let body = body(pem);

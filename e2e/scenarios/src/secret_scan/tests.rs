@@ -74,11 +74,11 @@ fn written_down(pem: &str) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn a_planted_key_is_found_in_whatever_way_it_is_written() {
+async fn a_planted_key_is_found_in_every_encoding() {
     for algorithm in [PrivateKeyAlgorithm::Ecdsa, PrivateKeyAlgorithm::Rsa] {
         let (pem, _) = key(algorithm).await;
         let (other, _) = key(PrivateKeyAlgorithm::Ecdsa).await;
-        let scan = SecretScan::of([other.as_str(), pem.as_str()]).unwrap();
+        let scan = SecretScan::new([other.as_str(), pem.as_str()]).unwrap();
         for (way, bytes) in written_down(&pem) {
             let text = [b"{\"message\":\"some log line ", bytes.as_slice(), b"\"}\n"].concat();
             let found = scan.find(&text);
@@ -93,11 +93,11 @@ async fn a_planted_key_is_found_in_whatever_way_it_is_written() {
 }
 
 #[tokio::test]
-async fn what_is_public_is_no_leak() {
+async fn public_keys_are_not_secret() {
     for algorithm in [PrivateKeyAlgorithm::Ecdsa, PrivateKeyAlgorithm::Rsa] {
         let (pem, public) = key(algorithm).await;
         let (other, _) = key(algorithm).await;
-        let scan = SecretScan::of([pem.as_str()]).unwrap();
+        let scan = SecretScan::new([pem.as_str()]).unwrap();
         let harmless = [
             public.clone(),
             STANDARD.encode(&public).into(),
@@ -121,7 +121,7 @@ fn keys_are_picked_out_of_other_blocks() {
 }
 
 #[test]
-fn what_cannot_be_searched_for_is_refused() {
+fn an_unreadable_key_is_rejected() {
     let garbage = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-    assert!(SecretScan::of([garbage]).is_err());
+    assert!(SecretScan::new([garbage]).is_err());
 }

@@ -45,10 +45,10 @@ impl Snapshot {
             };
             !without.contains(&namespace)
         });
-        Ok(Self::of(&objects))
+        Ok(Self::from_objects(&objects))
     }
 
-    fn of(objects: &[(ListedKind, Value)]) -> Self {
+    fn from_objects(objects: &[(ListedKind, Value)]) -> Self {
         let names = normal::generated_names(objects.iter().map(|(_, object)| object));
         let uids: BTreeSet<&str> = objects
             .iter()
@@ -173,32 +173,35 @@ mod tests {
     }
 
     #[test]
-    fn what_every_run_makes_anew_makes_no_difference() {
-        let one = Snapshot::of(&[pod("x", "1", true), pod("yy", "2", true)]);
-        let other = Snapshot::of(&[pod("zzz", "3", true), pod("w", "4", true)]);
+    fn generated_values_make_no_difference() {
+        let one = Snapshot::from_objects(&[pod("x", "1", true), pod("yy", "2", true)]);
+        let other = Snapshot::from_objects(&[pod("zzz", "3", true), pod("w", "4", true)]);
         assert_eq!(one.differences(&other), Vec::<String>::new());
     }
 
     #[test]
-    fn what_has_lost_its_owner_is_ending() {
+    fn an_object_without_its_owner_is_ending() {
         let owned_by = |uid: &str| {
             let (collection, mut object) = pod("x", "1", true);
             object["metadata"]["ownerReferences"] = json!([{"uid": uid}]);
             [pod("y", "2", true), (collection, object)]
         };
-        assert_eq!(Snapshot::of(&owned_by("2")).ending(), Vec::<String>::new());
-        assert_eq!(Snapshot::of(&owned_by("3")).ending(), ["/pods a/web-*"]);
+        assert_eq!(
+            Snapshot::from_objects(&owned_by("2")).ending(),
+            Vec::<String>::new()
+        );
+        assert_eq!(Snapshot::from_objects(&owned_by("3")).ending(), ["/pods a/web-*"]);
     }
 
     #[test]
     fn a_left_over_object_and_a_changed_field_are_told() {
-        let one = Snapshot::of(&[pod("x", "1", true)]);
-        let left_over = Snapshot::of(&[pod("x", "1", true), pod("y", "2", true)]);
+        let one = Snapshot::from_objects(&[pod("x", "1", true)]);
+        let left_over = Snapshot::from_objects(&[pod("x", "1", true), pod("y", "2", true)]);
         assert_eq!(
             one.differences(&left_over),
             ["/pods a/web-*: 2 objects instead of 1"]
         );
-        let changed = Snapshot::of(&[pod("x", "1", false)]);
+        let changed = Snapshot::from_objects(&[pod("x", "1", false)]);
         assert_eq!(
             one.differences(&changed),
             ["/pods a/web-*.status.ready: false instead of true"]
