@@ -1,13 +1,13 @@
-//! The rules of admission for the sample resources. Other kinds pass unchanged.
+//! Admission of the sample resources. Other kinds are admitted unchanged.
 
 use serde_json::{Value, json};
 
 use crate::conversion;
 
-/// The annotation that shows that the mutating webhook was called.
+/// The annotation that the mutating webhook sets.
 const MUTATED: &str = "sample.windlass.dev/mutated";
 
-/// Marks an object, and gives it a color if it has none.
+/// Annotates an object, and sets its color if it has none.
 pub(crate) fn mutate(object: &mut Value) {
     if !conversion::is_sample(object) {
         return;
@@ -26,7 +26,7 @@ pub(crate) fn mutate(object: &mut Value) {
     }
 }
 
-/// Refuses a size below zero, whatever the version calls it.
+/// Rejects a negative size, in the field of each version.
 pub(crate) fn validate(object: &Value) -> Result<(), &'static str> {
     match conversion::size(object) {
         Some(size) if size < 0 => Err("size must not be negative"),
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_negative_size_is_refused_in_every_version() {
+    fn a_negative_size_is_rejected_in_every_version() {
         for (version, spec) in [
             ("v1", json!({"size": -1})),
             ("v1beta1", json!({"width": "-1"})),
@@ -55,14 +55,14 @@ mod tests {
     }
 
     #[test]
-    fn a_color_that_is_given_stays() {
+    fn an_existing_color_is_kept() {
         let mut given = object("v1", &json!({"color": "red"}));
         mutate(&mut given);
         assert_eq!(given["spec"]["color"], "red");
     }
 
     #[test]
-    fn other_kinds_stay_as_they_are() {
+    fn other_kinds_are_not_changed() {
         let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {}});
         mutate(&mut pod);
         assert_eq!(

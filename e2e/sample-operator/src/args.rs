@@ -11,13 +11,13 @@ use std::{
 use anyhow::Context;
 use clap::{ArgAction, Parser, ValueEnum};
 
-/// Where operators built with controller-runtime look for their certificate.
+/// The default certificate folder of operators built with controller-runtime.
 const CERTIFICATE_FOLDER: &str = "/tmp/k8s-webhook-server/serving-certs";
 
-/// Where the node says which local folder stands for which mount path.
+/// The variable in which the node maps mount paths of the pod to local folders.
 const MOUNTS: &str = "WINDLASS_MOUNTS";
 
-/// A webhook server: admission and conversion of the sample resources.
+/// A webhook server for admission and conversion of the sample resources.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sample-operator", version)]
 pub struct Args {
@@ -25,29 +25,31 @@ pub struct Args {
     #[arg(long, env = "POD_IP", default_value = "0.0.0.0")]
     pub address: IpAddr,
 
-    /// A port to listen on; may be repeated. A connection speaks TLS if its first byte says so, else plain HTTP.
+    /// A port to listen on; may be repeated. Each connection may use TLS or plain HTTP; the server detects
+    /// which.
     #[arg(long = "port", value_name = "PORT", default_value = "9443")]
     pub ports: Vec<u16>,
 
-    /// The port of /healthz and /readyz; a stand-in has none of its own.
+    /// The port of /healthz and /readyz. A stand-in opens no health port.
     #[arg(long, value_name = "PORT", default_value_t = 8081)]
     pub health_port: u16,
 
-    /// The folder of tls.crt and tls.key. Default: where /tmp/k8s-webhook-server/serving-certs is mounted.
+    /// The folder of tls.crt and tls.key. Default: the local folder of the mount
+    /// /tmp/k8s-webhook-server/serving-certs.
     #[arg(long, value_name = "DIR")]
     pub cert_dir: Option<PathBuf>,
 
-    /// Serve a changed certificate without a restart.
+    /// Reload a changed certificate without a restart.
     #[arg(long, env = "RELOAD", value_name = "BOOL", default_value_t = true, default_missing_value = "true", num_args = 0..=1,
           require_equals = true, action = ArgAction::Set)]
     pub reload: bool,
 
-    /// How long a connection without a request is kept when the server is told to end, and its ports with it. Without
-    /// any, both are closed at once, as a server of controller-runtime closes them.
+    /// How long idle connections and the listening ports stay open on shutdown. By default both are closed
+    /// immediately, as by a server of controller-runtime.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub linger: Duration,
 
-    /// After what time a connection without a request is closed; never, where there is none.
+    /// Close connections that are idle for this long. By default they stay open.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub idle_timeout: Option<Duration>,
 
@@ -55,34 +57,35 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub ready_after: Duration,
 
-    /// A file without which every webhook answers 500, as it stands in a mount of the pod: what this release reads of a
-    /// ConfigMap.
+    /// A configuration file, for example from a mounted ConfigMap. While it is missing, every webhook returns
+    /// 500.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Where the validating webhook is.
+    /// The path of the validating webhook.
     #[arg(long, value_name = "PATH", default_value = "/validate")]
     pub validate_path: String,
 
-    /// Where the mutating webhook is.
+    /// The path of the mutating webhook.
     #[arg(long, value_name = "PATH", default_value = "/mutate")]
     pub mutate_path: String,
 
-    /// Where the conversion webhook is.
+    /// The path of the conversion webhook.
     #[arg(long, value_name = "PATH", default_value = "/convert")]
     pub convert_path: String,
 
-    /// The versions of the sample resources that this release knows.
+    /// The versions of the sample resources that this release supports.
     #[arg(long, value_delimiter = ',', default_value = "v1beta1,v1,v2")]
     pub versions: Vec<SampleVersion>,
 
-    /// Stand in for another operator: allow everything, convert by changing apiVersion only, on every path.
+    /// Stand in for another operator: on every path, allow all requests and convert by changing apiVersion
+    /// only.
     #[arg(long, env = "STAND_IN")]
     pub stand_in: bool,
 
-    /// Do something wrong: never-ready, wrong-certificate, slow=DURATION, not-found, error, wrong-version, lose-field,
-    /// refuse-conversion, crash, or admission-not-found, admission-error, admission-garbage or admission-silent; may be
-    /// repeated.
+    /// A fault to simulate: never-ready, wrong-certificate, slow=DURATION, not-found, error, wrong-version,
+    /// lose-field, refuse-conversion, crash, or admission-not-found, admission-error, admission-garbage or
+    /// admission-silent; may be repeated.
     #[arg(long = "fault", value_name = "FAULT")]
     pub faults: Vec<Misbehavior>,
 }
@@ -98,53 +101,53 @@ pub enum SampleVersion {
     V2,
 }
 
-/// Something to do wrong.
+/// A fault to simulate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misbehavior {
     /// /readyz fails, and the webhook ports stay closed.
     NeverReady,
-    /// A certificate that nobody trusts is served.
+    /// The server serves an untrusted certificate.
     WrongCertificate,
-    /// Every webhook answers after this time.
+    /// Every webhook responds only after this time.
     Slow(Duration),
-    /// Every webhook answers 404.
+    /// Every webhook returns 404.
     NotFound,
-    /// Every webhook answers 500.
+    /// Every webhook returns 500.
     Error,
     /// Converted objects keep their version.
     WrongVersion,
-    /// Conversion loses the size.
+    /// Conversion removes the size.
     LoseField,
-    /// Conversion webhooks answer that they cannot convert.
+    /// Conversion webhooks return a failed result.
     RefuseConversion,
-    /// The process ends at once with an error.
+    /// The process exits immediately with an error.
     Crash,
-    /// Admission webhooks do this, and conversion goes on.
+    /// Admission webhooks have a fault; conversion works.
     Admission(AdmissionFault),
 }
 
-/// What an admission webhook does wrong.
+/// A fault of admission webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdmissionFault {
-    /// It answers 404.
+    /// They return 404.
     NotFound,
-    /// It answers 500.
+    /// They return 500.
     Error,
-    /// It answers what is no AdmissionReview.
+    /// They return something other than an AdmissionReview.
     Garbage,
-    /// It never answers.
+    /// They never respond.
     Silent,
 }
 
 // === impl Args ===
 
 impl Args {
-    /// Whether this is to be done wrong.
+    /// Reports whether the fault is set.
     pub fn has(&self, fault: &Misbehavior) -> bool {
         self.faults.contains(fault)
     }
 
-    /// The ports to open.
+    /// Returns the ports to open.
     pub(crate) fn listening_ports(&self) -> BTreeSet<u16> {
         let mut ports = BTreeSet::new();
         if !self.has(&Misbehavior::NeverReady) {
@@ -156,7 +159,7 @@ impl Args {
         ports
     }
 
-    /// The folder of the certificate: the flag's, else the mounted one, else the usual one.
+    /// Returns the certificate folder: that of the flag, or the mounted one, or the default.
     pub(crate) fn certificate_folder(&self) -> anyhow::Result<PathBuf> {
         if let Some(folder) = &self.cert_dir {
             return Ok(folder.clone());
@@ -164,13 +167,13 @@ impl Args {
         local(Path::new(CERTIFICATE_FOLDER))
     }
 
-    /// Where the file of `--config` is on this machine.
+    /// Returns the local path of the file in `--config`.
     pub(crate) fn config_file(&self) -> anyhow::Result<Option<PathBuf>> {
         self.config.as_deref().map(local).transpose()
     }
 }
 
-/// Where a path in a mount of the pod is on this machine.
+/// Returns the local path of a path in the pod.
 fn local(path: &Path) -> anyhow::Result<PathBuf> {
     let Ok(mounts) = std::env::var(MOUNTS) else {
         return Ok(path.to_owned());
@@ -180,7 +183,7 @@ fn local(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(mounted(path, &mounts).unwrap_or_else(|| path.to_owned()))
 }
 
-/// A path in one of the mounts; `None` when it is in none.
+/// Returns the local path of a path in one of the mounts; `None` if no mount contains it.
 fn mounted(path: &Path, mounts: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
     path.ancestors().find_map(|folder| {
         let source = mounts.get(folder.to_str()?)?;
@@ -196,7 +199,7 @@ fn mounted(path: &Path, mounts: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
 // === impl SampleVersion ===
 
 impl SampleVersion {
-    /// As it stands in `apiVersion`.
+    /// Returns the name of the version in `apiVersion`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::V1beta1 => "v1beta1",
@@ -205,7 +208,7 @@ impl SampleVersion {
         }
     }
 
-    /// The version of that name.
+    /// Returns the version with this name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         [Self::V1beta1, Self::V1, Self::V2]
             .into_iter()
@@ -242,7 +245,7 @@ impl FromStr for Misbehavior {
     }
 }
 
-/// `500ms`, `2s`, `1m`.
+/// Parses `500ms`, `2s`, `1m`.
 fn parse_duration(text: &str) -> Result<Duration, String> {
     let error = || format!("{text:?} is not a duration such as 500ms, 2s or 1m");
     let unit = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(error)?;
@@ -264,14 +267,14 @@ mod tests {
     }
 
     #[test]
-    fn reloading_is_on_unless_turned_off() {
+    fn certificates_are_reloaded_by_default() {
         assert!(parse(&[]).reload);
         assert!(parse(&["--reload"]).reload);
         assert!(!parse(&["--reload=false"]).reload);
     }
 
     #[test]
-    fn a_file_in_a_mount_is_where_the_mount_is() {
+    fn a_file_in_a_mount_is_read_from_the_local_folder() {
         let mounts = BTreeMap::from([("/etc/sample".to_owned(), PathBuf::from("/node/volume"))]);
         let found = |path: &str| mounted(Path::new(path), &mounts);
         assert_eq!(found("/etc/sample/a/b"), Some("/node/volume/a/b".into()));
@@ -299,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_read_or_refused() {
+    fn faults_are_parsed_or_rejected() {
         assert_eq!(
             "slow=250ms".parse(),
             Ok(Misbehavior::Slow(Duration::from_millis(250)))

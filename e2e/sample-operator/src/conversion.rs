@@ -1,4 +1,5 @@
-//! Conversion of the sample resources, without loss: only the size changes its place and its type.
+//! Lossless conversion of the sample resources: only the field and the type of the size differ between
+//! versions.
 
 use serde_json::{Map, Value, json};
 
@@ -10,27 +11,27 @@ const GROUP: &str = "sample.windlass.dev";
 /// The kinds of the sample resources.
 const KINDS: [&str; 2] = ["Widget", "Gadget"];
 
-/// Converts objects as this release knows to.
+/// Converts objects between the versions that this release supports.
 #[derive(Clone, Debug)]
 pub(crate) struct Converter {
-    /// The versions of the sample resources that this release knows.
+    /// The versions of the sample resources that this release supports.
     pub(crate) versions: Vec<SampleVersion>,
-    /// Leave every object in its version: a fault.
+    /// Fault: keep the version of every object.
     pub(crate) wrong_version: bool,
-    /// Leave the size out: a fault.
+    /// Fault: remove the size.
     pub(crate) lose_field: bool,
 }
 
 /// Why an object cannot be converted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ConversionError {
-    /// A later release may know the version.
-    #[error("this release does not know {0}")]
+    /// This release does not support the version; a later release may.
+    #[error("this release does not support {0}")]
     UnknownVersion(String),
     /// The desired version is not one of the object's group.
     #[error("cannot convert {from:?} to {to:?}")]
     OtherGroup { from: String, to: String },
-    /// The size is not what its version says.
+    /// The size does not have the type of its version.
     #[error("{field} is not {expected}")]
     Size {
         field: &'static str,
@@ -41,7 +42,7 @@ pub(crate) enum ConversionError {
 // === impl Converter ===
 
 impl Converter {
-    /// The same object at another version. Kinds that are not ours change their `apiVersion` only.
+    /// Returns the object in another version. For other kinds, only `apiVersion` changes.
     pub(crate) fn convert(&self, object: &Value, desired: &str) -> Result<Value, ConversionError> {
         let mut converted = object.clone();
         if self.wrong_version {
@@ -55,7 +56,7 @@ impl Converter {
             });
         }
         if is_sample(object) {
-            let (from, to) = (self.known(from)?, self.known(desired)?);
+            let (from, to) = (self.supported_version(from)?, self.supported_version(desired)?);
             if let Some(spec) = converted.get_mut("spec").and_then(Value::as_object_mut) {
                 let size = take_size(spec, from)?;
                 if let Some(size) = size.filter(|_| !self.lose_field) {
@@ -67,20 +68,20 @@ impl Converter {
         Ok(converted)
     }
 
-    fn known(&self, api_version: &str) -> Result<SampleVersion, ConversionError> {
+    fn supported_version(&self, api_version: &str) -> Result<SampleVersion, ConversionError> {
         version(api_version)
             .filter(|version| self.versions.contains(version))
             .ok_or_else(|| ConversionError::UnknownVersion(api_version.to_owned()))
     }
 }
 
-/// Whether an object is a Widget or a Gadget.
+/// Reports whether an object is a Widget or a Gadget.
 pub(crate) fn is_sample(object: &Value) -> bool {
     let kind = object["kind"].as_str().unwrap_or_default();
     group(object["apiVersion"].as_str().unwrap_or_default()) == GROUP && KINDS.contains(&kind)
 }
 
-/// The size of a Widget or a Gadget, if it has one that its version allows.
+/// Returns the size of a Widget or a Gadget, if it is present and valid in its version.
 pub(crate) fn size(object: &Value) -> Option<i64> {
     let version = object["apiVersion"].as_str().and_then(version)?;
     let spec = object["spec"].as_object().filter(|_| is_sample(object))?;
@@ -95,7 +96,7 @@ fn version(api_version: &str) -> Option<SampleVersion> {
     SampleVersion::named(api_version.split_once('/')?.1)
 }
 
-/// Takes the size out of a spec.
+/// Removes the size from a spec and returns it.
 fn take_size(spec: &mut Map<String, Value>, version: SampleVersion) -> Result<Option<i64>, ConversionError> {
     let integer = |field| ConversionError::Size {
         field,
@@ -140,7 +141,7 @@ fn take_size(spec: &mut Map<String, Value>, version: SampleVersion) -> Result<Op
     }
 }
 
-/// Puts the size where a version has it.
+/// Adds the size in the field of a version.
 fn put_size(spec: &mut Map<String, Value>, version: SampleVersion, size: i64) {
     match version {
         SampleVersion::V1 => drop(spec.insert("size".to_owned(), json!(size))),
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_has_its_place_in_each_version() {
+    fn each_version_has_its_own_size_field() {
         let at = |version| {
             converter(&ALL)
                 .convert(&widget(&json!({"size": 7})), &named(version))
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_of_a_later_release_is_refused() {
+    fn an_unsupported_version_is_rejected() {
         let older = converter(&[SampleVersion::V1beta1, SampleVersion::V1]);
         let refused = older.convert(&widget(&json!({"size": 7})), &named(SampleVersion::V2));
         assert_eq!(
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_change_their_version_only() {
+    fn only_the_version_of_other_kinds_changes() {
         let object =
             json!({"apiVersion": "a.example.com/v1", "kind": "Thing", "metadata": {}, "spec": {"size": "x"}});
         let converted = converter(&ALL).convert(&object, "a.example.com/v9").unwrap();
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_size_is_named() {
+    fn a_malformed_size_is_reported_with_its_field() {
         let error = converter(&ALL)
             .convert(&widget(&json!({"size": "7"})), &named(SampleVersion::V2))
             .unwrap_err();
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_show() {
+    fn faults_change_the_result() {
         let wrong = Converter {
             wrong_version: true,
             ..converter(&ALL)
@@ -242,7 +243,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_way_through_the_versions_and_back_loses_nothing(
+        fn round_trips_through_any_versions_lose_nothing(
             size in proptest::option::of(any::<i64>()),
             color in proptest::option::of("[a-z]{1,8}"),
             way in proptest::collection::vec(0_usize..3, 0..6),

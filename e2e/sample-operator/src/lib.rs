@@ -1,7 +1,7 @@
-//! The webhook server that the sample bundles deploy, and the stand-in for images that are not there.
+//! The webhook server that the sample bundles deploy, and the stand-in for images that are not available.
 //!
 //! ```text
-//! connection -> first byte: TLS or plain -> path -> review -> admission | conversion -> answer
+//! connection -> first byte: TLS or plain -> path -> review -> admission | conversion -> response
 //! ```
 
 mod admission;
@@ -24,16 +24,16 @@ use self::{server::SampleServer, service::Service};
 
 pub use args::{AdmissionFault, Args, Misbehavior, SampleVersion};
 
-/// How often the files of the certificate are read for a change.
+/// How often the certificate files are checked for changes.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Serves until SIGTERM or SIGINT, then lets requests in flight end.
+/// Serves until SIGTERM or SIGINT, then finishes requests in flight.
 ///
 /// # Errors
 ///
-/// When a port cannot be had, or the certificate cannot be read at the start.
+/// When a port is not available, or the certificate cannot be read at the start.
 pub fn run(args: Args) -> BoxFuture<'static, anyhow::Result<()>> {
-    // Boxed: the body is compiled here once, not again in every program that runs it.
+    // Boxed, so that the body is compiled once here and not again in every program that calls it.
     Box::pin(async move {
         start_logs();
         let mut terminate = signal(SignalKind::terminate())?;
@@ -48,14 +48,14 @@ pub fn run(args: Args) -> BoxFuture<'static, anyhow::Result<()>> {
     })
 }
 
-/// Serves until `stop` is ready, then lets requests in flight end.
+/// Serves until `stop` is ready, then finishes requests in flight.
 ///
 /// # Errors
 ///
-/// When a port cannot be had, or the certificate cannot be read at the start.
+/// When a port is not available, or the certificate cannot be read at the start.
 pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
     if args.has(&Misbehavior::Crash) {
-        bail!("crashing, as --fault crash asks");
+        bail!("crashing, as requested by --fault crash");
     }
     let certificate = certificate(&args)?;
     let server = SampleServer::new(Service::new(&args)?, certificate, &args)?;
@@ -73,10 +73,10 @@ pub async fn serve(args: Args, stop: impl Future<Output = ()>) -> anyhow::Result
     Ok(())
 }
 
-/// The certificate to serve. A stand-in may have none: then it speaks plain HTTP only, until there is one.
+/// Loads the certificate to serve. A stand-in without a certificate serves plain HTTP only, until one exists.
 fn certificate(args: &Args) -> anyhow::Result<Option<LiveCertificate>> {
     if args.has(&Misbehavior::WrongCertificate) {
-        return Ok(Some(certificate::wrong()?));
+        return Ok(Some(certificate::untrusted()?));
     }
     if args.stand_in && args.cert_dir.is_none() {
         return Ok(None);
@@ -101,7 +101,7 @@ fn certificate(args: &Args) -> anyhow::Result<Option<LiveCertificate>> {
     }
 }
 
-/// One JSON object a line on standard error. Does nothing where the process logs already.
+/// Logs JSON lines to standard error. Does nothing if the process has a logger already.
 fn start_logs() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));

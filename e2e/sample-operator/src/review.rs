@@ -1,63 +1,69 @@
-//! The review protocols: `AdmissionReview` (`admission.k8s.io`) and `ConversionReview` (`apiextensions.k8s.io`), each
-//! in v1 and v1beta1. The answer has the version of the question.
+//! The review protocols: `AdmissionReview` (`admission.k8s.io`) and `ConversionReview`
+//! (`apiextensions.k8s.io`), each in v1 and v1beta1. The response has the version of the request.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{admission, conversion::Converter};
 
-/// What a path is for.
+/// The type of the webhook at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Duty {
+pub(crate) enum SampleWebhook {
     /// A mutating webhook.
     Mutate,
     /// A validating webhook.
     Validate,
     /// A conversion webhook.
     Convert,
-    /// Whatever the review asks for; everything is admitted.
+    /// A webhook that accepts any review and admits everything.
     StandIn,
 }
 
-/// Why a body is no question that this path answers.
+/// Why a body is not a review for this path.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReviewError {
     /// It is not JSON.
     #[error("the body is not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is something else, or meant for another path.
+    /// It has another kind, or one for another path.
     #[error("expected {expected}, got {kind:?} of {api_version:?}")]
     Kind {
         expected: &'static str,
         api_version: String,
         kind: String,
     },
-    /// It lacks the question itself.
+    /// It has no `request` with a `uid`.
     #[error("the review has no request with a uid")]
     Request,
 }
 
-/// Answers a review.
-pub(crate) fn answer(body: &[u8], duty: Duty, converter: &Converter) -> Result<Value, ReviewError> {
+/// Returns the response to a review.
+pub(crate) fn answer(
+    body: &[u8],
+    webhook: SampleWebhook,
+    converter: &Converter,
+) -> Result<Value, ReviewError> {
     let review: Value = serde_json::from_slice(body)?;
     let api_version = review["apiVersion"].as_str().unwrap_or_default();
     let kind = review["kind"].as_str().unwrap_or_default();
     let request = &review["request"];
     let uid = request["uid"].as_str().ok_or(ReviewError::Request);
     let response = match (kind, api_version) {
-        ("AdmissionReview", "admission.k8s.io/v1" | "admission.k8s.io/v1beta1") if duty != Duty::Convert => {
-            admit(request, uid?, duty)
+        ("AdmissionReview", "admission.k8s.io/v1" | "admission.k8s.io/v1beta1")
+            if webhook != SampleWebhook::Convert =>
+        {
+            admit(request, uid?, webhook)
         }
         ("ConversionReview", "apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1")
-            if matches!(duty, Duty::Convert | Duty::StandIn) =>
+            if matches!(webhook, SampleWebhook::Convert | SampleWebhook::StandIn) =>
         {
             convert(request, uid?, converter)
         }
         _ => {
-            let expected = match duty {
-                Duty::Mutate | Duty::Validate => "an AdmissionReview",
-                Duty::Convert => "a ConversionReview",
-                Duty::StandIn => "an AdmissionReview or a ConversionReview",
+            let expected = match webhook {
+                SampleWebhook::Mutate | SampleWebhook::Validate => "an AdmissionReview",
+                SampleWebhook::Convert => "a ConversionReview",
+                SampleWebhook::StandIn => "an AdmissionReview or a ConversionReview",
             };
             return Err(ReviewError::Kind {
                 expected,
@@ -69,24 +75,25 @@ pub(crate) fn answer(body: &[u8], duty: Duty, converter: &Converter) -> Result<V
     Ok(json!({"apiVersion": api_version, "kind": kind, "response": response}))
 }
 
-/// Answers a ConversionReview as a webhook does that cannot convert any of its objects.
-pub(crate) fn refuse_to_convert(body: &[u8]) -> Value {
+/// Returns the response of a webhook that cannot convert any of the objects.
+pub(crate) fn failed_conversion(body: &[u8]) -> Value {
     let review: Value = serde_json::from_slice(body).unwrap_or_default();
-    let result = json!({"status": "Failure", "message": "cannot convert, as --fault refuse-conversion asks"});
+    let result =
+        json!({"status": "Failure", "message": "cannot convert, as requested by --fault refuse-conversion"});
     json!({
         "apiVersion": review["apiVersion"], "kind": review["kind"],
         "response": {"uid": review["request"]["uid"], "convertedObjects": [], "result": result},
     })
 }
 
-fn admit(request: &Value, uid: &str, duty: Duty) -> Value {
+fn admit(request: &Value, uid: &str, webhook: SampleWebhook) -> Value {
     let object = &request["object"];
-    if duty == Duty::Validate
+    if webhook == SampleWebhook::Validate
         && let Err(message) = admission::validate(object)
     {
         return json!({"uid": uid, "allowed": false, "status": {"code": 403, "message": message}});
     }
-    if duty == Duty::Mutate {
+    if webhook == SampleWebhook::Mutate {
         let mut mutated = object.clone();
         admission::mutate(&mut mutated);
         let patch = json_patch::diff(object, &mutated);
@@ -111,7 +118,7 @@ fn convert(request: &Value, uid: &str, converter: &Converter) -> Value {
     match converted {
         Ok(objects) => json!({"uid": uid, "convertedObjects": objects, "result": {"status": "Success"}}),
         Err(error) => {
-            tracing::info!(%error, desired, "Refused to convert");
+            tracing::info!(%error, desired, "Cannot convert an object");
             json!({"uid": uid, "result": {"status": "Failure", "message": error.to_string()}})
         }
     }
@@ -132,8 +139,8 @@ mod tests {
         }
     }
 
-    fn ask(duty: Duty, review: &Value) -> Result<Value, ReviewError> {
-        answer(review.to_string().as_bytes(), duty, &converter())
+    fn answer_review(webhook: SampleWebhook, review: &Value) -> Result<Value, ReviewError> {
+        answer(review.to_string().as_bytes(), webhook, &converter())
     }
 
     fn admission(object: &Value) -> Value {
@@ -147,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn a_mutation_is_a_patch_that_makes_the_object() {
+    fn a_mutation_returns_a_patch_that_produces_the_object() {
         let mut object = widget(1);
-        let answer = ask(Duty::Mutate, &admission(&object)).unwrap();
+        let answer = answer_review(SampleWebhook::Mutate, &admission(&object)).unwrap();
         let patch = STANDARD
             .decode(answer["response"]["patch"].as_str().unwrap())
             .unwrap();
@@ -160,40 +167,40 @@ mod tests {
             object["metadata"]["annotations"]["sample.windlass.dev/mutated"],
             "true"
         );
-        let again = ask(Duty::Mutate, &admission(&object)).unwrap();
+        let again = answer_review(SampleWebhook::Mutate, &admission(&object)).unwrap();
         assert_eq!(again["response"], json!({"uid": "u", "allowed": true}));
     }
 
     #[test]
     fn a_negative_size_is_denied_by_validation_only() {
-        let denied = ask(Duty::Validate, &admission(&widget(-1))).unwrap();
+        let denied = answer_review(SampleWebhook::Validate, &admission(&widget(-1))).unwrap();
         assert_eq!(denied["response"]["allowed"], false);
         assert_eq!(
             denied["response"]["status"]["message"],
             "size must not be negative"
         );
         assert_eq!(
-            ask(Duty::StandIn, &admission(&widget(-1))).unwrap()["response"]["allowed"],
+            answer_review(SampleWebhook::StandIn, &admission(&widget(-1))).unwrap()["response"]["allowed"],
             true
         );
     }
 
     #[test]
-    fn a_deletion_has_no_object_and_is_admitted() {
-        for duty in [Duty::Mutate, Duty::Validate] {
+    fn a_deletion_without_an_object_is_admitted() {
+        for webhook in [SampleWebhook::Mutate, SampleWebhook::Validate] {
             assert_eq!(
-                ask(duty, &admission(&Value::Null)).unwrap()["response"],
+                answer_review(webhook, &admission(&Value::Null)).unwrap()["response"],
                 json!({"uid": "u", "allowed": true})
             );
         }
     }
 
     #[test]
-    fn both_versions_of_a_review_are_answered_in_kind() {
+    fn a_response_has_the_version_of_its_review() {
         for version in ["apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"] {
             let review = json!({"apiVersion": version, "kind": "ConversionReview",
                 "request": {"uid": "u", "desiredAPIVersion": "sample.windlass.dev/v2", "objects": [widget(3)]}});
-            let answer = ask(Duty::Convert, &review).unwrap();
+            let answer = answer_review(SampleWebhook::Convert, &review).unwrap();
             assert_eq!(answer["apiVersion"], version);
             assert_eq!(answer["response"]["result"]["status"], "Success");
             assert_eq!(
@@ -204,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn a_review_on_the_wrong_path_is_refused() {
-        let error = ask(Duty::Convert, &admission(&widget(1))).unwrap_err();
+    fn a_review_on_the_wrong_path_is_rejected() {
+        let error = answer_review(SampleWebhook::Convert, &admission(&widget(1))).unwrap_err();
         assert_eq!(
             error.to_string(),
             r#"expected a ConversionReview, got "AdmissionReview" of "admission.k8s.io/v1""#
@@ -214,9 +221,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_answered_or_refused(body in proptest::collection::vec(any::<u8>(), 0..200)) {
-            for duty in [Duty::Mutate, Duty::Validate, Duty::Convert, Duty::StandIn] {
-                drop(answer(&body, duty, &converter()));
+        fn any_bytes_get_a_response_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for webhook in [SampleWebhook::Mutate, SampleWebhook::Validate, SampleWebhook::Convert, SampleWebhook::StandIn] {
+                drop(answer(&body, webhook, &converter()));
             }
         }
     }

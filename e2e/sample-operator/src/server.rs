@@ -1,4 +1,4 @@
-//! The ports: each speaks TLS or plain HTTP, as a connection begins, and is drained at the end.
+//! The listening ports. Each accepts TLS and plain HTTP, and is drained on shutdown.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use webhook_transport::{
 
 use crate::{args::Args, service::Service};
 
-/// A server on any number of ports, without limits: what is tried on it is up to its clients.
+/// A server on any number of ports, without connection limits.
 #[derive(Debug)]
 pub(crate) struct SampleServer {
     server: WebhookServer,
@@ -20,13 +20,13 @@ pub(crate) struct SampleServer {
     encryption: Encryption,
 }
 
-/// How long a client may take to say what it wants.
+/// The timeout of TLS handshakes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 // === impl SampleServer ===
 
 impl SampleServer {
-    /// A server that does not listen yet, whose connections stay as long as the command line wants it.
+    /// Creates a server without ports. The arguments set how long connections stay open.
     pub(crate) fn new(
         service: Service,
         certificate: Option<LiveCertificate>,
@@ -48,7 +48,6 @@ impl SampleServer {
         })
     }
 
-    /// Opens one port.
     pub(crate) async fn listen(&self, address: IpAddr, port: u16) -> anyhow::Result<()> {
         let listener = TcpListener::bind((address, port)).await?;
         let service = self.service.clone();
@@ -60,7 +59,7 @@ impl SampleServer {
         Ok(())
     }
 
-    /// Answers what is under way, and closes each connection with that, or without a request.
+    /// Finishes requests in flight, and closes all connections.
     pub(crate) async fn drain(&self) {
         self.server.drain().await;
     }

@@ -1,4 +1,4 @@
-//! Paths: health, and webhooks.
+//! Routes paths to health checks and webhooks.
 
 use std::{
     path::PathBuf,
@@ -21,11 +21,11 @@ use runtime_hooks::{
 use crate::{
     args::{AdmissionFault, Args, Misbehavior},
     conversion::Converter,
-    review::{self, Duty},
+    review::{self, SampleWebhook},
     workloads::{self, WORKLOADS},
 };
 
-/// What is answered at which path.
+/// The handlers of all paths.
 #[derive(Debug)]
 pub(crate) struct Service {
     stand_in: bool,
@@ -34,21 +34,21 @@ pub(crate) struct Service {
     started: Instant,
     ready_after: Duration,
     config: Option<PathBuf>,
-    webhooks: [(String, Duty); 3],
+    webhooks: [(String, SampleWebhook); 3],
     hooks: HookServer,
     interpreter: InterpreterServer,
 }
 
-/// Below which runtime hooks are answered.
+/// The path prefix of runtime hooks.
 const HOOKS: &str = "/hooks/";
 
-/// The setting whose value the handler of runtime hooks says.
+/// The setting that the runtime hook returns as its message.
 const GREETING: &str = "greeting";
 
 // === impl Service ===
 
 impl Service {
-    /// A service as the command line wants it. Fails when the variable that names the mounts cannot be read.
+    /// Creates the service. Fails when the variable with the mounts cannot be read.
     pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {
         let converter = Converter {
             versions: args.versions.clone(),
@@ -63,45 +63,45 @@ impl Service {
             ready_after: args.ready_after,
             config: args.config_file()?,
             webhooks: [
-                (args.mutate_path.clone(), Duty::Mutate),
-                (args.validate_path.clone(), Duty::Validate),
-                (args.convert_path.clone(), Duty::Convert),
+                (args.mutate_path.clone(), SampleWebhook::Mutate),
+                (args.validate_path.clone(), SampleWebhook::Validate),
+                (args.convert_path.clone(), SampleWebhook::Convert),
             ],
             hooks: hooks()?,
             interpreter: workloads::interpreter()?,
         })
     }
 
-    /// What the path of a webhook is for.
-    fn duty(&self, path: &str) -> Option<Duty> {
+    /// Returns the webhook at a path.
+    fn webhook_at(&self, path: &str) -> Option<SampleWebhook> {
         let webhook = self.webhooks.iter().find(|(known, _)| known == path)?;
         Some(webhook.1)
     }
 
-    /// Answers one request. Fails only when its body cannot be received.
+    /// Handles one request. Fails only when its body cannot be received.
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
     ) -> Result<Response<Full<Bytes>>, hyper::Error> {
         let path = request.uri().path().to_owned();
-        let duty = match (path.as_str(), request.method()) {
+        let webhook = match (path.as_str(), request.method()) {
             ("/readyz", _) if self.faults.contains(&Misbehavior::NeverReady) => {
                 return Ok(text(
                     StatusCode::INTERNAL_SERVER_ERROR,
-                    "not ready, as --fault never-ready asks",
+                    "not ready, as requested by --fault never-ready",
                 ));
             }
             ("/readyz", _) if self.started.elapsed() < self.ready_after => {
                 return Ok(text(StatusCode::INTERNAL_SERVER_ERROR, "not ready yet"));
             }
             ("/healthz" | "/readyz", _) => return Ok(text(StatusCode::OK, "ok")),
-            (_, &Method::POST) if self.stand_in => Duty::StandIn,
-            // A probe of the operator that is stood in for may ask for any path.
+            (_, &Method::POST) if self.stand_in => SampleWebhook::StandIn,
+            // A stand-in does not know the probe paths of the operator that it replaces.
             _ if self.stand_in => return Ok(text(StatusCode::OK, "ok")),
             (WORKLOADS, _) => return Ok(self.interpreter.answer(request).await),
             (path, _) if path.starts_with(HOOKS) => return Ok(self.hooks.answer(request).await),
-            (path, method) => match self.duty(path) {
-                Some(duty) if method == Method::POST => duty,
+            (path, method) => match self.webhook_at(path) {
+                Some(webhook) if method == Method::POST => webhook,
                 _ => return Ok(text(StatusCode::NOT_FOUND, "no such path")),
             },
         };
@@ -109,36 +109,39 @@ impl Service {
             tokio::time::sleep(delay).await;
         }
         if let Some(config) = self.config.as_ref().filter(|config| !config.exists()) {
-            let missing = format!("{} is gone, which this release reads", config.display());
+            let missing = format!(
+                "{} is missing: this release reads its configuration from it",
+                config.display()
+            );
             return Ok(text(StatusCode::INTERNAL_SERVER_ERROR, &missing));
         }
         if self.faults.contains(&Misbehavior::NotFound) {
             return Ok(text(
                 StatusCode::NOT_FOUND,
-                "no such path, as --fault not-found asks",
+                "no such path, as requested by --fault not-found",
             ));
         }
         if self.faults.contains(&Misbehavior::Error) {
             return Ok(text(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "failing, as --fault error asks",
+                "failing, as requested by --fault error",
             ));
         }
-        if matches!(duty, Duty::Mutate | Duty::Validate)
+        if matches!(webhook, SampleWebhook::Mutate | SampleWebhook::Validate)
             && let Some(fault) = self.admission_fault()
         {
-            return Ok(misjudged(fault).await);
+            return Ok(admission_fault_response(fault).await);
         }
-        if matches!(duty, Duty::Convert) && self.faults.contains(&Misbehavior::RefuseConversion) {
+        if matches!(webhook, SampleWebhook::Convert) && self.faults.contains(&Misbehavior::RefuseConversion) {
             let body = request.into_body().collect().await?.to_bytes();
-            let refused = review::refuse_to_convert(&body);
+            let refused = review::failed_conversion(&body);
             return Ok(respond(StatusCode::OK, "application/json", refused.to_string()));
         }
         let body = request.into_body().collect().await?.to_bytes();
-        Ok(match review::answer(&body, duty, &self.converter) {
+        Ok(match review::answer(&body, webhook, &self.converter) {
             Ok(answer) => respond(StatusCode::OK, "application/json", answer.to_string()),
             Err(error) => {
-                tracing::warn!(path, %error, "Refused a request");
+                tracing::warn!(path, %error, "Rejected a request");
                 text(StatusCode::BAD_REQUEST, &error.to_string())
             }
         })
@@ -162,7 +165,7 @@ impl Service {
     }
 }
 
-/// The runtime hooks that are answered: one, for an example.
+/// Returns a server for one runtime hook, as an example.
 fn hooks() -> anyhow::Result<HookServer> {
     let server = HookServer::new(Catalog::cluster_api()).with_path_prefix(HOOKS);
     let handled = server.handle::<BeforeClusterCreate, _>(
@@ -176,16 +179,16 @@ fn hooks() -> anyhow::Result<HookServer> {
     Ok(handled?)
 }
 
-/// What is answered instead of an AdmissionReview, if anything.
-async fn misjudged(fault: AdmissionFault) -> Response<Full<Bytes>> {
+/// Returns the faulty response to an AdmissionReview; never returns for a silent fault.
+async fn admission_fault_response(fault: AdmissionFault) -> Response<Full<Bytes>> {
     match fault {
         AdmissionFault::NotFound => text(
             StatusCode::NOT_FOUND,
-            "no such path, as --fault admission-not-found asks",
+            "no such path, as requested by --fault admission-not-found",
         ),
         AdmissionFault::Error => text(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "failing, as --fault admission-error asks",
+            "failing, as requested by --fault admission-error",
         ),
         AdmissionFault::Garbage => text(StatusCode::OK, "<html>no review</html>"),
         AdmissionFault::Silent => std::future::pending().await,

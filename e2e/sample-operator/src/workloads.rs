@@ -1,5 +1,5 @@
-//! What Karmada asks about workloads, as its own example answers it (`examples/customresourceinterpreter`); and what they say themselves
-//! that they depend on.
+//! Karmada's resource interpreter webhook for workloads, with the results of Karmada's own example
+//! (`examples/customresourceinterpreter`), and the dependencies that workloads declare.
 
 use interpreter::{
     Answer, Operation,
@@ -10,7 +10,7 @@ use interpreter::{
 };
 use serde_json::{Value, json};
 
-/// Where Karmada asks about workloads.
+/// The path of the interpreter webhook.
 pub(crate) const WORKLOADS: &str = "/interpreter-workload";
 
 const OPERATIONS: [Operation; 6] = [
@@ -22,7 +22,7 @@ const OPERATIONS: [Operation; 6] = [
     Operation::InterpretDependency,
 ];
 
-/// Answers about workloads.
+/// Returns the interpreter webhook for workloads.
 pub(crate) fn interpreter() -> Result<InterpreterServer, AddInterpreterError> {
     InterpreterServer::new().handle(WORKLOADS, &OPERATIONS, async |request, _| answer(request))
 }
@@ -61,7 +61,7 @@ fn answer(request: ResourceInterpreterRequest<'static>) -> Result<Answer, String
             let needs = serde_json::from_value(needs.unwrap_or_else(|| json!([])));
             Answer::Dependency(needs.map_err(|error| format!("spec.dependencies: {error}"))?)
         }
-        other => return Err(format!("{other} is not answered")),
+        other => return Err(format!("{other} is not supported")),
     })
 }
 

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed test is what they are for"
+    reason = "a panic fails the test"
 )]
 
 use std::{
@@ -64,7 +64,7 @@ impl Authority {
         }
     }
 
-    /// Writes a certificate and its key as the node does: both appear at once.
+    /// Writes a certificate and its key like the node: both appear atomically.
     fn issue(&self, folder: &Path) {
         let key = KeyPair::generate().unwrap();
         let leaf = CertificateParams::new([NAME.to_owned()])
@@ -215,7 +215,7 @@ async fn a_changed_certificate_is_served_without_a_restart() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_a_stranger_is_served_on_demand() {
+async fn the_wrong_certificate_fault_serves_an_untrusted_certificate() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     authority.issue(folder.path());
     let server = start(folder.path(), &["--fault=wrong-certificate"]).await;
@@ -224,7 +224,7 @@ async fn a_certificate_of_a_stranger_is_served_on_demand() {
 }
 
 #[tokio::test]
-async fn a_fault_of_admission_leaves_conversion_alone() {
+async fn an_admission_fault_does_not_affect_conversion() {
     let folder = TempDir::new().unwrap();
     let authority = Authority::new();
     authority.issue(folder.path());
@@ -260,7 +260,7 @@ async fn a_stand_in_speaks_tls_and_plain_http_on_one_port() {
 }
 
 #[tokio::test]
-async fn a_stand_in_serves_a_certificate_that_comes_later() {
+async fn a_stand_in_serves_a_certificate_that_is_created_later() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     let server = start(folder.path(), &["--stand-in"]).await;
     authority.connect(server.address).await.unwrap_err();
@@ -273,7 +273,7 @@ async fn a_stand_in_serves_a_certificate_that_comes_later() {
 }
 
 #[tokio::test]
-async fn a_request_in_flight_is_answered_before_the_server_stops() {
+async fn a_request_in_flight_finishes_before_the_server_stops() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     authority.issue(folder.path());
     let mut server = start(folder.path(), &["--fault=slow=400ms"]).await;
@@ -297,7 +297,7 @@ async fn a_request_in_flight_is_answered_before_the_server_stops() {
 }
 
 #[tokio::test]
-async fn the_port_and_idle_connections_are_closed_at_once_unless_the_server_lingers() {
+async fn the_port_and_idle_connections_are_closed_immediately_unless_the_server_lingers() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     authority.issue(folder.path());
     for (arguments, lingers) in [(&[] as &[&str], false), (&["--linger=1s"], true)] {
@@ -321,7 +321,7 @@ async fn the_port_and_idle_connections_are_closed_at_once_unless_the_server_ling
 }
 
 #[tokio::test]
-async fn webhooks_are_where_they_are_asked_for() {
+async fn webhooks_are_served_at_the_configured_paths() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     authority.issue(folder.path());
     let server = start(folder.path(), &["--convert-path=/elsewhere"]).await;
@@ -336,7 +336,7 @@ async fn webhooks_are_where_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_release_answers_nothing_without_its_configuration() {
+async fn webhooks_fail_without_the_configuration_file() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     authority.issue(folder.path());
     let config = folder.path().join("config.yaml");
@@ -350,7 +350,7 @@ async fn a_release_answers_nothing_without_its_configuration() {
 }
 
 #[tokio::test]
-async fn a_slow_starter_is_not_ready_at_once() {
+async fn a_server_is_not_ready_before_its_delay_ends() {
     let (folder, authority) = (TempDir::new().unwrap(), Authority::new());
     authority.issue(folder.path());
     let server = start(folder.path(), &["--ready-after=300ms"]).await;
