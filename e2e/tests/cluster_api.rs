@@ -1,5 +1,5 @@
-//! Our runtime hooks against Cluster API's own server, client and registry, which `e2e/runtime-hooks` runs. Where there is no Go to
-//! build that with, nothing is tested, and that is said.
+//! Tests our runtime hooks against Cluster API's own server, client and registry, which `e2e/runtime-hooks`
+//! runs. Without Go, the tests are skipped with a message.
 
 mod go_program;
 
@@ -35,33 +35,33 @@ use webhook_transport::{
     server::{HttpVersions, ServerOptions, ServerTls},
 };
 
-/// Cluster API's hooks beside Discovery.
+/// The number of Cluster API's hooks, without Discovery.
 const HOOKS: usize = 16;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Cluster API's code, and files of a test.
+/// The program with Cluster API's code, and the files of a test.
 struct ClusterApi {
     program: PathBuf,
     directory: TempDir,
     ca_bundle: String,
 }
 
-/// What a hook is asked and answered, with every field set.
+/// A request and a response of a hook, with every field set.
 struct Example {
     hook: HookReference,
     request: Value,
     response: Value,
 }
 
-/// A program that goes on, and what it says.
+/// A running program and its output.
 struct Running {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 #[tokio::test]
-async fn our_client_is_answered_by_cluster_apis_server() -> anyhow::Result<()> {
+async fn our_client_works_with_the_server_of_cluster_api() -> anyhow::Result<()> {
     let Some(cluster_api) = ClusterApi::build()? else {
         return Ok(());
     };
@@ -110,8 +110,8 @@ async fn our_client_is_answered_by_cluster_apis_server() -> anyhow::Result<()> {
             )
             .await?;
         anyhow::ensure!(
-            untyped(answered.clone()) == untyped(response.clone()),
-            "{hook}: {answered} and not {response}"
+            without_type(answered.clone()) == without_type(response.clone()),
+            "{hook}: {answered} instead of {response}"
         );
         catalog.get(&hook).context("unknown")?.check_response(&answered)?;
         let asked = server.line().await?;
@@ -122,8 +122,8 @@ async fn our_client_is_answered_by_cluster_apis_server() -> anyhow::Result<()> {
         let mut expected = request;
         expected["settings"] = json!({"config": "setting", "key": "value"});
         anyhow::ensure!(
-            untyped(asked["request"].clone()) == untyped(expected.clone()),
-            "{hook}: {asked} and not {expected}"
+            without_type(asked["request"].clone()) == without_type(expected.clone()),
+            "{hook}: {asked} instead of {expected}"
         );
         called += 1;
     }
@@ -140,7 +140,7 @@ async fn our_client_is_answered_by_cluster_apis_server() -> anyhow::Result<()> {
 }
 
 #[tokio::test]
-async fn cluster_apis_client_is_answered_by_our_server() -> anyhow::Result<()> {
+async fn the_client_of_cluster_api_works_with_our_server() -> anyhow::Result<()> {
     let Some(cluster_api) = ClusterApi::build()? else {
         return Ok(());
     };
@@ -170,40 +170,40 @@ async fn cluster_apis_client_is_answered_by_our_server() -> anyhow::Result<()> {
 
     let mut config = cluster_api.extension_config(&url);
     config["spec"]["settings"] = json!({"config": "setting"});
-    let said = cluster_api.call(&config).await?;
-    let (first, calls) = said.split_first().context("it says nothing")?;
+    let output = cluster_api.call(&config).await?;
+    let (first, calls) = output.split_first().context("the program printed nothing")?;
     let handlers = first["handlers"].as_array().context("no handlers")?;
     anyhow::ensure!(handlers.len() == HOOKS && first.get("error").is_none(), "{first}");
-    let of_hook = |name: &Value| examples.iter().find(|example| example.hook.hook == *name);
+    let find_example = |name: &Value| examples.iter().find(|example| example.hook.hook == *name);
     let mut named = 0;
     for call in calls {
-        let Example { response, .. } = of_hook(&call["hook"]).context("an unknown hook")?;
+        let Example { response, .. } = find_example(&call["hook"]).context("an unknown hook")?;
         anyhow::ensure!(call.get("error").is_none(), "{call}");
         let answered = &call["response"];
         if call.get("handler").is_some() {
             named += 1;
             anyhow::ensure!(
-                untyped(answered.clone()) == untyped(response.clone()),
-                "{call} and not {response}"
+                without_type(answered.clone()) == without_type(response.clone()),
+                "{call} instead of {response}"
             );
         } else {
             anyhow::ensure!(answered["message"] == "message", "{call}");
         }
-        let (hook, request) = asked.recv().await.context("nobody asked")?;
-        anyhow::ensure!(call["hook"] == *hook.hook, "{hook} was asked, and not {call}");
+        let (hook, request) = asked.recv().await.context("no hook was called")?;
+        anyhow::ensure!(call["hook"] == *hook.hook, "{hook} was called instead of {call}");
         let mut expected = call["request"].clone();
         expected["settings"]["config"] = "setting".into();
         anyhow::ensure!(
-            untyped(request.clone()) == untyped(expected.clone()),
-            "{request} and not {expected}"
+            without_type(request.clone()) == without_type(expected.clone()),
+            "{request} instead of {expected}"
         );
     }
     anyhow::ensure!(named == HOOKS, "{named} handlers were called by name");
     Ok(())
 }
 
-/// A request or response without what says which it is: Go's server leaves that empty.
-fn untyped(mut value: Value) -> Value {
+/// Removes the type from a request or response: Go's server leaves it empty.
+fn without_type(mut value: Value) -> Value {
     if let Some(fields) = value.as_object_mut() {
         fields.retain(|name, _| name != "kind" && name != "apiVersion");
     }
@@ -213,7 +213,7 @@ fn untyped(mut value: Value) -> Value {
 // === impl ClusterApi ===
 
 impl ClusterApi {
-    /// Builds the program; [`None`] without Go.
+    /// Builds the program; returns [`None`] without Go.
     fn build() -> anyhow::Result<Option<Self>> {
         let Some(program) = go_program::build("runtime-hooks", "Cluster API's server and client")? else {
             return Ok(None);
@@ -229,7 +229,7 @@ impl ClusterApi {
         }))
     }
 
-    /// Where a server is that has our certificate.
+    /// Returns an ExtensionConfig for a server with our certificate.
     fn extension_config(&self, url: &str) -> Value {
         json!({
             "apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
@@ -238,11 +238,16 @@ impl ClusterApi {
         })
     }
 
-    /// All hooks, by its own word.
+    /// Returns an example of each hook from Cluster API's catalog.
     fn examples(&self) -> anyhow::Result<Vec<Example>> {
-        let said = Command::new(&self.program).arg("catalog").output()?;
-        anyhow::ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        let lines = serde_json::Deserializer::from_slice(&said.stdout).into_iter::<BTreeMap<String, Value>>();
+        let output = Command::new(&self.program).arg("catalog").output()?;
+        anyhow::ensure!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let lines =
+            serde_json::Deserializer::from_slice(&output.stdout).into_iter::<BTreeMap<String, Value>>();
         lines
             .map(|line| {
                 let mut line = line?;
@@ -264,19 +269,23 @@ impl ClusterApi {
             .collect()
     }
 
-    /// What its client says of the handlers of an ExtensionConfig, all of which it calls.
+    /// Calls all handlers of an ExtensionConfig with Cluster API's client, and returns its output.
     async fn call(&self, config: &Value) -> anyhow::Result<Vec<Value>> {
         let file = self.directory.path().join("extension-config.json");
         std::fs::write(&file, config.to_string())?;
         let mut command = tokio::process::Command::new(&self.program);
         let called = command.arg("call").arg("--extension-config").arg(file).output();
-        let said = tokio::time::timeout(PATIENCE, called).await??;
-        anyhow::ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        let lines = serde_json::Deserializer::from_slice(&said.stdout).into_iter();
+        let output = tokio::time::timeout(PATIENCE, called).await??;
+        anyhow::ensure!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let lines = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
         Ok(lines.collect::<Result<_, _>>()?)
     }
 
-    /// Starts its server.
+    /// Starts Cluster API's server.
     async fn serve(&self) -> anyhow::Result<Running> {
         let file = |name: &str| self.directory.path().join(name);
         let mut child = tokio::process::Command::new(&self.program)
@@ -300,9 +309,9 @@ impl ClusterApi {
 // === impl Running ===
 
 impl Running {
-    /// What it says next.
+    /// Returns the next line of the output.
     async fn line(&mut self) -> anyhow::Result<Value> {
         let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await??;
-        Ok(serde_json::from_str(&line.context("it has ended")?)?)
+        Ok(serde_json::from_str(&line.context("the program has ended")?)?)
     }
 }

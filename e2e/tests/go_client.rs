@@ -1,5 +1,6 @@
-//! What a rotation serves, put before a client of Go's `crypto/tls` and `crypto/x509`, which kube-apiserver verifies
-//! webhooks with. The chains are made as the operator makes them; `e2e/handshake` is the client.
+//! Tests the certificates of a rotation with a client of Go's `crypto/tls` and `crypto/x509`, which
+//! kube-apiserver verifies webhooks with. The chains are built like those of the operator; `e2e/handshake` is
+//! the client.
 
 mod go_program;
 
@@ -29,14 +30,14 @@ use windlass_trust::{
     trust_bundle::TrustBundle,
 };
 
-/// A rotation from the CA A to the CA B, before and after which there were Z and will be C.
+/// A rotation from CA A to CA B. Z is the CA before A, and C the one after B.
 struct Rotation {
     names: DnsNames,
-    /// Of A.
+    /// Issued by A.
     old_leaf: Credentials,
-    /// Of B, with B's certificate by A.
+    /// Issued by B, with B's certificate signed by A in the chain.
     new_leaf: Credentials,
-    /// Of B alone.
+    /// Issued by B, without that certificate.
     new_leaf_alone: Credentials,
     /// {Z, A}: before B was published, or re-applied since.
     old: TrustBundle,
@@ -44,17 +45,17 @@ struct Rotation {
     new: TrustBundle,
     /// {B, C}: when every endpoint serves the new leaf.
     next: TrustBundle,
-    /// {B}: A was compromised.
+    /// {B}: after A was compromised.
     without_old: TrustBundle,
 }
 
-/// A built client.
+/// The compiled client.
 struct Client {
     program: PathBuf,
     directory: TempDir,
 }
 
-/// What the client says of one server.
+/// The client's result for one server.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Verified,
@@ -62,15 +63,12 @@ enum Verdict {
 }
 
 fn main() -> ExitCode {
-    // It fails only where one is installed already, and any will do.
+    // This fails only if a provider is installed already, and any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = Arguments::from_args();
     let has_go = Command::new("go").arg("version").output().is_ok();
     if !has_go {
-        eprintln!(
-            "go is missing, so no client of Go's can be asked: these tests are ignored. Install Go 1.26 or newer, \
-             https://go.dev/dl"
-        );
+        eprintln!("go is missing, so these tests are skipped: install Go 1.26 or newer, https://go.dev/dl");
     }
     let algorithms = [
         (
@@ -125,7 +123,8 @@ async fn check(algorithm: PrivateKeyAlgorithm) -> anyhow::Result<()> {
             name,
             "unknown authority",
         ),
-        // Why targets get the next bundle only when every endpoint was seen with the new leaf.
+        // Targets get the next bundle only after every endpoint was seen with the new leaf, because of this
+        // case.
         (
             "the old leaf under the next bundle",
             &rotation.old_leaf,
@@ -133,7 +132,7 @@ async fn check(algorithm: PrivateKeyAlgorithm) -> anyhow::Result<()> {
             name,
             "unknown authority",
         ),
-        // What the certificate of B by A is for.
+        // This case is why A signs a certificate for B.
         (
             "the new leaf alone under the old bundle",
             &rotation.new_leaf_alone,
@@ -144,7 +143,7 @@ async fn check(algorithm: PrivateKeyAlgorithm) -> anyhow::Result<()> {
     ] {
         match client.ask(credentials, trust, name).await? {
             Verdict::Refused(why) if why.contains(reason) => {}
-            verdict => bail!("{what}: {verdict:?}, not refused for {reason:?}"),
+            verdict => bail!("{what}: {verdict:?}, expected a refusal with {reason:?}"),
         }
     }
     Ok(())
@@ -194,7 +193,7 @@ impl Rotation {
     }
 }
 
-/// Issued now, for a day.
+/// Returns a validity of one day from now.
 fn terms() -> Terms {
     let now = Timestamp::now();
     Terms {
@@ -211,7 +210,7 @@ fn terms() -> Terms {
 
 impl Client {
     fn build() -> anyhow::Result<Self> {
-        let program = go_program::build("handshake", "a client of Go's")?.context("go is missing")?;
+        let program = go_program::build("handshake", "a Go client")?.context("go is missing")?;
         let directory = TempDir::with_prefix("windlass-handshake-")?;
         Ok(Self { program, directory })
     }
@@ -235,12 +234,12 @@ impl Client {
             .await;
         server.abort();
         let asked = asked.context("running the client")?;
-        let said = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
-        match said.split_once(": ") {
-            None if said == "verified" => Ok(Verdict::Verified),
+        let output = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+        match output.split_once(": ") {
+            None if output == "verified" => Ok(Verdict::Verified),
             Some(("refused", why)) => Ok(Verdict::Refused(why.to_owned())),
             _ => bail!(
-                "the client said {said:?}, {}",
+                "the client printed {output:?}, {}",
                 String::from_utf8_lossy(&asked.stderr)
             ),
         }
@@ -259,11 +258,11 @@ fn tls(credentials: &Credentials) -> anyhow::Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Answers every request with an empty object.
+/// Returns an empty object to every request.
 async fn serve(listener: TcpListener, tls: TlsAcceptor) -> std::io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
-        // A client that refuses the certificate ends the handshake: it says why itself.
+        // A client that rejects the certificate aborts the handshake, and reports the cause itself.
         let Ok(mut stream) = tls.accept(stream).await else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! Every scenario on the sandbox, each in a test cluster of its own.
+//! Runs every scenario on the sandbox, each in its own test cluster.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
@@ -8,19 +8,19 @@ use windlass_scenarios::{
 };
 
 fn main() -> ExitCode {
-    // It fails only where one is installed already, and any will do.
+    // This fails only if a provider is installed already, and any provider will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     programs::log(trial::LOG_FILTER);
     let mut arguments = Arguments::from_args();
-    // Scenarios mostly wait; a few more than there are cores keep those busy.
+    // Scenarios mostly wait, so more of them than cores run in parallel.
     arguments.test_threads.get_or_insert(6);
     let program = Path::new(env!("CARGO_BIN_EXE_e2e"));
     let durations = Arc::new(ScenarioDurations::default());
     let trials = SCENARIOS
         .iter()
         .map(|scenario| {
-            // What is built with controller-runtime asks an API server for more than the sandbox has, which runs no
-            // controllers but those of Deployments.
+            // Programs built with controller-runtime need more of an API server than the sandbox has, which
+            // runs only the controllers of Deployments.
             let lacks = [
                 Disruption::ControllerRuntime,
                 Disruption::Cainjector,

@@ -1,15 +1,15 @@
-//! Programs in Go that tests hold ours against.
+//! Builds Go programs that tests compare ours with.
 
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-/// Builds `e2e/NAME`; [`None`] without Go, which is said, with what cannot be tested so.
+/// Builds `e2e/NAME`. Without Go, it prints that tests of `what` are skipped and returns [`None`].
 pub(crate) fn build(name: &str, what: &str) -> anyhow::Result<Option<PathBuf>> {
     let go = Command::new("go").arg("version").stdout(Stdio::null()).status();
     if go.is_err() {
-        eprintln!("skipped: there is no Go to build {what} with: https://go.dev/dl");
+        eprintln!("skipped: building {what} needs Go, https://go.dev/dl");
         return Ok(None);
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("go-program");

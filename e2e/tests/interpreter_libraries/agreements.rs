@@ -1,6 +1,6 @@
-//! Bodies of functions for which both say the same.
+//! Function bodies with the same result in both implementations.
 
-/// What our Lua says as gopher-lua does, an error for an error.
+/// Bodies for which our Lua returns the same as gopher-lua, or both fail.
 pub(crate) const SAME: &[&str] = &[
     "return 123456789012 .. ''",
     "return 0.1 .. ''",

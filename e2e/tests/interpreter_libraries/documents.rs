@@ -1,11 +1,11 @@
-//! JSON by chance.
+//! Random JSON.
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Map, Value, json};
 
 const NAMES: [&str; 9] = ["a", "b", "spec", "items", "list", "x-y", "", "ä", "value"];
 
-/// An object, of values up to so many levels.
+/// Returns a random object with up to `depth` levels.
 pub(crate) fn document(chance: &mut StdRng, depth: u32) -> Value {
     let count = chance.random_range(0..6);
     let fields: Map<String, Value> = (0..count)
@@ -17,7 +17,7 @@ pub(crate) fn document(chance: &mut StdRng, depth: u32) -> Value {
     Value::Object(fields)
 }
 
-/// Any value, of up to so many levels.
+/// Returns a random value with up to `depth` levels.
 pub(crate) fn value(chance: &mut StdRng, depth: u32) -> Value {
     let kinds = if depth == 0 { 8 } else { 14 };
     match chance.random_range(0..kinds) {

@@ -1,8 +1,8 @@
-//! Expressions of Lua by chance, for which there is one answer: nothing that depends on an order, on an address or on a clock.
+//! Random Lua expressions with a single correct result: none depends on an order, an address or a clock.
 
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 
-/// How deep expressions may be within each other.
+/// The maximal nesting of expressions.
 const DEEPEST: u32 = 4;
 
 const NUMBERS: [&str; 14] = [
@@ -38,13 +38,13 @@ const TEXTS: [&str; 13] = [
     "'  x  '",
 ];
 
-/// Parts of patterns, each of which may be repeated.
+/// Parts of patterns, each of which can be repeated.
 const CLASSES: [&str; 17] = [
     ".", "%a", "%d", "%s", "%w", "%u", "%l", "%p", "%A", "%D", "%.", "%-", "[abc]", "[^a]", "[a-z]",
     "[%w_-]", "b",
 ];
 
-/// Expressions from one source of chance.
+/// Generates expressions from a source of randomness.
 pub(crate) struct Expressions<'a> {
     chance: &'a mut StdRng,
 }
@@ -56,7 +56,7 @@ impl<'a> Expressions<'a> {
         Self { chance }
     }
 
-    /// One of any type that JSON has.
+    /// Returns an expression of any type that JSON supports.
     pub(crate) fn any(&mut self) -> String {
         self.any_below(DEEPEST)
     }
@@ -89,7 +89,7 @@ impl<'a> Expressions<'a> {
                 let operator = self.one_of(&["+", "-", "*"]);
                 format!("({} {operator} {})", self.number(depth), self.number(depth))
             }
-            // Of whole numbers: of others Go and C have different last digits.
+            // Only whole numbers: Go and C print different last digits of others.
             6 if self.chance.random() => {
                 format!("({} % {})", self.place(), self.one_of(&["2", "3", "-4", "7"]))
             }
@@ -141,13 +141,13 @@ impl<'a> Expressions<'a> {
             4 | 5 => format!("(tostring({}))", self.number(depth)),
             6 => format!("(tostring({}))", self.truth(depth)),
             7 => format!("({}:sub({}, {}))", self.text(depth), self.place(), self.place()),
-            // Of letters of ASCII, since Go changes others, too.
+            // Only ASCII letters, since Go also changes the case of others.
             8 => format!(
                 "(({}):{}())",
                 self.one_of(&TEXTS[..8]),
                 self.one_of(&["upper", "lower", "reverse"])
             ),
-            // A capture may be a place, which is a number.
+            // A capture can be a position, which is a number.
             9 | 10 => format!(
                 "tostring({}:match({}) or 'none')",
                 self.text(depth),
@@ -200,7 +200,7 @@ impl<'a> Expressions<'a> {
             4 => format!("({} and {})", self.truth(depth), self.truth(depth)),
             5 => format!("({} == {})", self.any_below(depth), self.any_below(depth)),
             6 => format!("(type({}) == 'number')", self.any_below(depth)),
-            // What fails, and is caught.
+            // An expression that fails inside `pcall`.
             _ => format!(
                 "(pcall(function() return {} + {} end))",
                 self.any_below(depth),

@@ -1,4 +1,4 @@
-//! What `e2e/interpreter-libraries` is asked.
+//! Calls `e2e/interpreter-libraries`.
 
 use std::{
     fmt,
@@ -18,14 +18,14 @@ pub(crate) struct Libraries {
     program: PathBuf,
 }
 
-/// What a library answers.
+/// The result of a library.
 #[derive(Clone)]
 pub(crate) enum LibraryAnswer {
-    /// This.
+    /// A value.
     Value(Value),
-    /// It refuses, and says why.
+    /// An error with its message.
     Error(String),
-    /// It has a defect, and what it would have said is not known.
+    /// The library panicked, so its result is unknown.
     Panic(String),
 }
 
@@ -43,13 +43,13 @@ impl fmt::Display for LibraryAnswer {
 // === impl Libraries ===
 
 impl Libraries {
-    /// Builds the program; [`None`] without Go.
+    /// Builds the program; returns [`None`] without Go.
     pub(crate) fn build() -> anyhow::Result<Option<Self>> {
         let program = go_program::build("interpreter-libraries", "Karmada's libraries")?;
         Ok(program.map(|program| Self { program }))
     }
 
-    /// An answer for each question.
+    /// Returns an answer for each question.
     pub(crate) fn ask(&self, questions: Vec<Value>) -> anyhow::Result<Vec<LibraryAnswer>> {
         let count = questions.len();
         let mut child = Command::new(&self.program)
@@ -84,19 +84,19 @@ fn answer(line: &str) -> anyhow::Result<LibraryAnswer> {
     })
 }
 
-/// Asks for the first result of a function of a script.
+/// Returns the question for the first result of a script's function.
 pub(crate) fn script(text: &str, function: &str, arguments: &[&Value]) -> Value {
     json!({"script": {"text": text, "function": function, "arguments": arguments, "results": 1}})
 }
 
-/// Whether two values are one, where numbers are the floats that Lua has.
+/// Reports whether two values are equal, with numbers compared as Lua's floats.
 pub(crate) fn is_same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => {
             let (Some(ours), Some(theirs)) = (ours.as_f64(), theirs.as_f64()) else {
                 return false;
             };
-            // As exactly as numbers are read.
+            // The tolerance of parsed numbers.
             (ours - theirs).abs() <= 4.0 * f64::EPSILON * ours.abs().max(theirs.abs())
         }
         (Value::Array(ours), Value::Array(theirs)) => {

@@ -1,5 +1,5 @@
-//! Our interpreter against the Go libraries that Karmada's is built from, which `e2e/interpreter-libraries` asks. Where there is no Go to
-//! build that with, nothing is tested, and that is said.
+//! Tests our interpreter against the Go libraries that Karmada's is built from, which
+//! `e2e/interpreter-libraries` calls. Without Go, the tests are skipped with a message.
 
 mod agreements;
 mod differences;

@@ -1,4 +1,4 @@
-//! Objects that go into scripts and come out again.
+//! Objects that scripts receive and return.
 
 use std::collections::HashSet;
 
@@ -14,10 +14,10 @@ use crate::{
     libraries::{Libraries, LibraryAnswer, is_same, script},
 };
 
-/// How many objects are tried with each script.
+/// The number of objects per script.
 const OBJECTS: usize = 300;
 
-/// Scripts of which gopher-json takes what each returns, which has no table twice.
+/// Scripts whose results gopher-json accepts, because no table occurs twice in them.
 const SCRIPTS: [&str; 6] = [
     "function Retain(desired, observed) return desired end",
     "function Retain(desired, observed) return observed end",
@@ -27,11 +27,11 @@ const SCRIPTS: [&str; 6] = [
     "function Retain(desired, observed) for name, value in pairs(observed) do desired[name] = value end return desired end",
 ];
 
-/// The path of a field, without the places in lists.
+/// The path of a field, without list indexes.
 type FieldPath = Vec<String>;
 
 #[test]
-fn what_is_empty_is_restored_from_both_objects() -> anyhow::Result<()> {
+fn empty_values_are_restored_from_both_objects() -> anyhow::Result<()> {
     let Some(libraries) = Libraries::build()? else {
         return Ok(());
     };
@@ -51,19 +51,19 @@ fn what_is_empty_is_restored_from_both_objects() -> anyhow::Result<()> {
         let ours = LuaProgram::compile("script", text)?
             .interpret(Question::Retain { desired, observed }, &LuaLimits::default());
         let (Ok(Answer::Object(ours)), LibraryAnswer::Value(theirs)) = (&ours, &theirs) else {
-            anyhow::bail!("{text} with {desired} and {observed}: {ours:?} and {theirs}");
+            anyhow::bail!("{text} with {desired} and {observed}: ours {ours:?}, theirs {theirs}");
         };
-        let theirs = restored(theirs[0]["value"].clone(), &[desired, observed]);
+        let theirs = restore_empty(theirs[0]["value"].clone(), &[desired, observed]);
         anyhow::ensure!(
             is_same(ours, &theirs),
-            "{text} with {desired} and {observed}: {ours} and not {theirs}"
+            "{text} with {desired} and {observed}: ours {ours}, theirs {theirs}"
         );
     }
     Ok(())
 }
 
 #[test]
-fn what_is_empty_is_gone_where_there_is_nothing_to_restore_it_from() -> anyhow::Result<()> {
+fn empty_values_are_removed_without_a_reference_object() -> anyhow::Result<()> {
     let Some(libraries) = Libraries::build()? else {
         return Ok(());
     };
@@ -79,24 +79,24 @@ fn what_is_empty_is_gone_where_there_is_nothing_to_restore_it_from() -> anyhow::
     for (object, theirs) in objects.iter().zip(libraries.ask(questions.collect())?) {
         let ours = program.interpret(Question::Status { object }, &LuaLimits::default());
         let (Ok(Answer::Status(Some(ours))), LibraryAnswer::Value(theirs)) = (&ours, &theirs) else {
-            anyhow::bail!("{object}: {ours:?} and {theirs}");
+            anyhow::bail!("{object}: ours {ours:?}, theirs {theirs}");
         };
-        let theirs = restored(theirs[0]["value"].clone(), &[]);
-        anyhow::ensure!(is_same(ours, &theirs), "{object}: {ours} and not {theirs}");
+        let theirs = restore_empty(theirs[0]["value"].clone(), &[]);
+        anyhow::ensure!(is_same(ours, &theirs), "{object}: ours {ours}, theirs {theirs}");
     }
     Ok(())
 }
 
-/// What gopher-json makes of a result, which has a list for whatever is empty, as Karmada goes on with it: by the set of the paths at which
-/// something was empty in `references`.
-fn restored(result: Value, references: &[&Value]) -> Value {
+/// Restores empty objects and lists in a result of gopher-json, which returns a list for both. Like Karmada,
+/// it restores the values that were empty at the same path in `references`.
+fn restore_empty(result: Value, references: &[&Value]) -> Value {
     let (mut objects, mut lists) = (HashSet::new(), HashSet::new());
     for reference in references {
         note_empty(reference, &mut Vec::new(), &mut objects, &mut lists);
     }
     match result {
         Value::Array(items) if items.is_empty() => json!({}),
-        result => restored_at(result, &Vec::new(), &objects, &lists),
+        result => restore_empty_at(result, &Vec::new(), &objects, &lists),
     }
 }
 
@@ -129,7 +129,7 @@ fn note_empty(
     }
 }
 
-fn restored_at(
+fn restore_empty_at(
     value: Value,
     path: &FieldPath,
     objects: &HashSet<FieldPath>,
@@ -141,7 +141,7 @@ fn restored_at(
             (false, true) => Some(json!([])),
             (false, false) => None,
         },
-        value => Some(restored_at(value, path, objects, lists)),
+        value => Some(restore_empty_at(value, path, objects, lists)),
     };
     match value {
         Value::Object(fields) => fields
@@ -156,7 +156,7 @@ fn restored_at(
     }
 }
 
-/// What is left of a result that nothing is restored in.
+/// Removes all empty lists, as in a result without references.
 pub(crate) fn without_empty_lists(value: Value) -> Value {
-    restored_at(value, &Vec::new(), &HashSet::new(), &HashSet::new())
+    restore_empty_at(value, &Vec::new(), &HashSet::new(), &HashSet::new())
 }

@@ -1,4 +1,4 @@
-//! JSON patches that a webhook may answer.
+//! JSON patches that a webhook may return.
 
 use interpreter::webhook::apply_json_patch;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
@@ -9,18 +9,18 @@ use crate::{
     libraries::{Libraries, LibraryAnswer, is_same},
 };
 
-/// How many patches are tried.
+/// The number of patches.
 const PATCHES: usize = 6000;
 
 #[test]
-fn patches_lead_to_the_same() -> anyhow::Result<()> {
+fn patches_have_the_same_result() -> anyhow::Result<()> {
     let Some(libraries) = Libraries::build()? else {
         return Ok(());
     };
     let mut chance = StdRng::seed_from_u64(21);
     let asked: Vec<_> = (0..PATCHES)
         .map(|_| {
-            let document = plain(document(&mut chance, 4));
+            let document = without_nulls_and_empty_names(document(&mut chance, 4));
             let count = chance.random_range(1..3);
             let operations: Value = (0..count).map(|_| operation(&mut chance, &document)).collect();
             (document, operations)
@@ -48,30 +48,30 @@ fn patches_lead_to_the_same() -> anyhow::Result<()> {
         }
     }
     anyhow::ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    anyhow::ensure!(changed > PATCHES / 4, "only {changed} can be done");
+    anyhow::ensure!(changed > PATCHES / 4, "only {changed} patches succeeded");
     Ok(())
 }
 
-/// A value in which nothing is null or has no name: json-patch panics where it compares two that are null, takes what is null for what is
-/// not there, and an empty name for the whole.
-fn plain(value: Value) -> Value {
+/// Replaces nulls and removes empty names: json-patch panics when it compares two nulls, treats null as
+/// absent, and an empty name as the whole document.
+fn without_nulls_and_empty_names(value: Value) -> Value {
     match value {
         Value::Object(fields) => fields
             .into_iter()
             .filter(|(name, field)| !name.is_empty() && !field.is_null())
-            .map(|(name, field)| (name, plain(field)))
+            .map(|(name, field)| (name, without_nulls_and_empty_names(field)))
             .collect(),
         Value::Array(items) => items
             .into_iter()
             .filter(|item| !item.is_null())
-            .map(plain)
+            .map(without_nulls_and_empty_names)
             .collect(),
         Value::Null => json!(0),
         value => value,
     }
 }
 
-/// An operation that as often as not can be done.
+/// Returns a random operation, about half of which succeed.
 fn operation(chance: &mut StdRng, document: &Value) -> Value {
     let name = ["add", "add", "remove", "replace", "test", "move", "copy"]
         .choose(chance)
@@ -85,17 +85,17 @@ fn operation(chance: &mut StdRng, document: &Value) -> Value {
             let found = document.pointer(&path).cloned();
             let value = found.filter(|_| chance.random_ratio(3, 4));
             let value = value.unwrap_or_else(|| match chance.random() {
-                // That there is nothing.
+                // Tests for an absent value.
                 true => Value::Null,
-                false => plain(self::value(chance, 1)),
+                false => without_nulls_and_empty_names(self::value(chance, 1)),
             });
             json!({"op": name, "path": path, "value": value})
         }
-        _ => json!({"op": name, "path": path, "value": plain(value(chance, 2))}),
+        _ => json!({"op": name, "path": path, "value": without_nulls_and_empty_names(value(chance, 2))}),
     }
 }
 
-/// Somewhere in a document, or beside it.
+/// Returns a pointer into a document, or to a path that it lacks.
 fn pointer(chance: &mut StdRng, document: &Value) -> String {
     let mut pointer = String::new();
     let mut here = Some(document);

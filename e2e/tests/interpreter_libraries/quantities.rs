@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::libraries::{Libraries, LibraryAnswer};
 
-/// How many sums are tried.
+/// The number of sums.
 const SUMS: usize = 6000;
 
 const SUFFIXES: [&str; 26] = [
@@ -15,7 +15,7 @@ const SUFFIXES: [&str; 26] = [
 ];
 
 #[test]
-fn quantities_add_up_alike() -> anyhow::Result<()> {
+fn quantities_have_the_same_sum() -> anyhow::Result<()> {
     let Some(libraries) = Libraries::build()? else {
         return Ok(());
     };
@@ -53,16 +53,16 @@ fn quantities_add_up_alike() -> anyhow::Result<()> {
         }
     }
     anyhow::ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-    anyhow::ensure!(added > SUMS / 2, "only {added} are sums");
+    anyhow::ensure!(added > SUMS / 2, "only {added} sums are valid");
     Ok(())
 }
 
-/// One that may be wrong.
+/// Returns a random quantity, which may be invalid.
 fn quantity(chance: &mut StdRng) -> String {
     let whole = match chance.random_range(0..8) {
-        // Without a digit it is nothing here, and 0 in Go: `Gi`.
+        // A suffix without digits, such as `Gi`, is invalid here and 0 in Go.
         0 => "0".to_owned(),
-        // What is larger than 10^29 is refused here.
+        // Quantities above 10^29 are rejected here.
         1 => chance.random_range(0..10_u64.pow(11)).to_string(),
         3 => format!("00{}", chance.random_range(0..100)),
         4 => (1024_u64 * chance.random_range(0..5000)).to_string(),

@@ -1,4 +1,4 @@
-//! What scripts return.
+//! Results of scripts.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::{
     objects::without_empty_lists,
 };
 
-/// How many expressions are tried.
+/// The number of random expressions.
 const EXPRESSIONS: usize = 4000;
 
-/// Time enough where everything else runs beside it.
+/// Generous limits, because other tests run in parallel.
 const LIMITS: LuaLimits = LuaLimits {
     time: Duration::from_secs(20),
     instructions: 200_000_000,
@@ -28,20 +28,26 @@ const LIMITS: LuaLimits = LuaLimits {
 };
 
 #[test]
-fn scripts_return_the_same_but_for_what_is_known() -> anyhow::Result<()> {
+fn scripts_return_the_same_except_for_known_differences() -> anyhow::Result<()> {
     let Some(libraries) = Libraries::build()? else {
         return Ok(());
     };
     let bodies = SAME.iter().map(|body| (*body, None));
     let bodies = bodies.chain(DIFFERENT.iter().map(|(body, why)| (*body, Some(*why))));
     let bodies: Vec<_> = bodies.collect();
-    let scripts: Vec<_> = bodies.iter().map(|(body, _)| returning(body)).collect();
+    let scripts: Vec<_> = bodies.iter().map(|(body, _)| script_with_body(body)).collect();
     let mut wrong = Vec::new();
-    for (((body, known), text), theirs) in bodies.iter().zip(&scripts).zip(asked(&libraries, &scripts)?) {
-        let (agrees, said) = compared(text, &theirs);
+    for (((body, known), text), theirs) in bodies
+        .iter()
+        .zip(&scripts)
+        .zip(library_answers(&libraries, &scripts)?)
+    {
+        let (agrees, difference) = compare(text, &theirs);
         match known {
-            None if !agrees => wrong.push(format!("{body}: {said}")),
-            Some(why) if agrees => wrong.push(format!("{body} is no difference any more ({why}): {said}")),
+            None if !agrees => wrong.push(format!("{body}: {difference}")),
+            Some(why) if agrees => wrong.push(format!(
+                "{body} has the same result, although a difference is listed ({why}): {difference}"
+            )),
             _ => {}
         }
     }
@@ -50,20 +56,20 @@ fn scripts_return_the_same_but_for_what_is_known() -> anyhow::Result<()> {
 }
 
 #[test]
-fn expressions_by_chance_have_the_same_value() -> anyhow::Result<()> {
+fn random_expressions_have_the_same_value() -> anyhow::Result<()> {
     let Some(libraries) = Libraries::build()? else {
         return Ok(());
     };
     let mut chance = StdRng::seed_from_u64(17);
     let mut expressions = Expressions::new(&mut chance);
     let scripts: Vec<_> = (0..EXPRESSIONS)
-        .map(|_| returning(&format!("return {}", expressions.any())))
+        .map(|_| script_with_body(&format!("return {}", expressions.any())))
         .collect();
     let mut wrong = Vec::new();
     let (mut values, mut panics) = (0, 0);
-    for (text, theirs) in scripts.iter().zip(asked(&libraries, &scripts)?) {
+    for (text, theirs) in scripts.iter().zip(library_answers(&libraries, &scripts)?) {
         match &theirs {
-            // An iterator of gmatch goes with the frame that it was made in.
+            // A gmatch iterator is lost with the frame that created it, and gopher-lua panics.
             LibraryAnswer::Panic(_) => {
                 panics += 1;
                 continue;
@@ -71,9 +77,9 @@ fn expressions_by_chance_have_the_same_value() -> anyhow::Result<()> {
             LibraryAnswer::Error(_) => {}
             LibraryAnswer::Value(_) => values += 1,
         }
-        let (agrees, said) = compared(text, &theirs);
+        let (agrees, difference) = compare(text, &theirs);
         if !agrees {
-            wrong.push(format!("{text}\n  {said}"));
+            wrong.push(format!("{text}\n  {difference}"));
         }
     }
     anyhow::ensure!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
@@ -82,12 +88,12 @@ fn expressions_by_chance_have_the_same_value() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A script whose `ReflectStatus` returns what a body does.
-fn returning(body: &str) -> String {
+/// Returns a script whose `ReflectStatus` returns the result of `body`.
+fn script_with_body(body: &str) -> String {
     format!("function ReflectStatus(obj) return {{ value = (function() {body} end)() }} end")
 }
 
-fn asked(libraries: &Libraries, scripts: &[String]) -> anyhow::Result<Vec<LibraryAnswer>> {
+fn library_answers(libraries: &Libraries, scripts: &[String]) -> anyhow::Result<Vec<LibraryAnswer>> {
     let object = json!({});
     let questions = scripts
         .iter()
@@ -95,13 +101,13 @@ fn asked(libraries: &Libraries, scripts: &[String]) -> anyhow::Result<Vec<Librar
     libraries.ask(questions.collect())
 }
 
-/// Whether both say the same, or both fail; what they say.
-fn compared(text: &str, theirs: &LibraryAnswer) -> (bool, String) {
-    let ours = ours(text);
+/// Runs a script and reports whether both results agree, with a description of both.
+fn compare(text: &str, theirs: &LibraryAnswer) -> (bool, String) {
+    let ours = run_script(text);
     let agrees = match (&ours, theirs) {
         (Ok(ours), LibraryAnswer::Value(results)) => {
             let theirs = match &results[0]["value"] {
-                // Nothing but what was nil.
+                // An empty list is all that is left of nil.
                 Value::Array(none) if none.is_empty() => json!({}),
                 value => without_empty_lists(value.clone()),
             };
@@ -113,7 +119,7 @@ fn compared(text: &str, theirs: &LibraryAnswer) -> (bool, String) {
     (agrees, format!("ours {ours:?}, theirs {theirs}"))
 }
 
-fn ours(text: &str) -> Result<Value, String> {
+fn run_script(text: &str) -> Result<Value, String> {
     let program = LuaProgram::compile("script", text).map_err(|error| error.to_string())?;
     let object = json!({});
     match program.interpret(Question::Status { object: &object }, &LIMITS) {

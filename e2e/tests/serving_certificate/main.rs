@@ -1,10 +1,11 @@
-//! Serving certificates on a sandbox: issued, injected, rotated, repaired, while a client dials the server all the time.
+//! Serving certificates on a sandbox: issued, injected, rotated and repaired while a client keeps dialing the
+//! server.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a failed test is what they are for"
+    reason = "a panic fails the test"
 )]
 
 mod operated_sandbox;
@@ -30,7 +31,7 @@ async fn leaf_and_ca_rotate_without_a_failed_handshake() {
             &operated_sandbox::certificate("hook", "hook-cert"),
         )
         .await;
-    let stable = sandbox.stable("hook", |_| true).await;
+    let stable = sandbox.wait_until_stable("hook", |_| true).await;
     assert_eq!(stable["status"]["targets"], json!({"total": 2, "current": 2}));
     assert_eq!(stable["status"]["endpoints"], json!({"ready": 1, "current": 1}));
 
@@ -46,31 +47,31 @@ async fn leaf_and_ca_rotate_without_a_failed_handshake() {
     let chain = sandbox.secret("/data/tls.crt").await;
     sandbox.rotate("hook", "leaf:test").await;
     sandbox
-        .eventually("the leaf is another", async || {
+        .eventually("the leaf is replaced", async || {
             sandbox.secret("/data/tls.crt").await != chain
         })
         .await;
-    sandbox.stable("hook", |_| true).await;
+    sandbox.wait_until_stable("hook", |_| true).await;
     let after = sandbox.get(&crd).await.unwrap();
     assert_eq!(
         after["metadata"]["generation"], before["metadata"]["generation"],
-        "a new leaf touches no target"
+        "a new leaf does not change targets"
     );
 
     for generation in [2, 3] {
         sandbox.rotate("hook", &format!("ca:test-{generation}")).await;
         let rotated = |status: &Value| status.pointer("/ca/current/generation") == Some(&json!(generation));
-        sandbox.stable("hook", rotated).await;
+        sandbox.wait_until_stable("hook", rotated).await;
     }
     let after = sandbox.get(&crd).await.unwrap();
     let writes = |object: &Value| object["metadata"]["generation"].as_i64().unwrap();
     assert_eq!(writes(&after) - writes(&before), 2, "one write for each rotation");
     dialling.finish().await;
-    sandbox.idle().await;
+    sandbox.wait_until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_damaged_or_deleted_is_repaired() {
+async fn damaged_and_deleted_objects_are_repaired() {
     let sandbox = OperatedSandbox::start().await;
     sandbox
         .create(HOOKS, &operated_sandbox::configuration("hooks"))
@@ -82,10 +83,10 @@ async fn what_is_damaged_or_deleted_is_repaired() {
             &operated_sandbox::certificate("hook", "hook-cert"),
         )
         .await;
-    sandbox.stable("hook", |_| true).await;
+    sandbox.wait_until_stable("hook", |_| true).await;
     let dialling = sandbox.dial_through([(format!("{HOOKS}/hooks"), "/webhooks/0/clientConfig/caBundle")]);
 
-    // What the server serves goes on being trusted through both.
+    // The served certificate stays trusted through both repairs.
     for secret in [
         format!("{SECRETS}/hook-cert"),
         "/api/v1/namespaces/windlass-system/secrets/system.hook".to_owned(),
@@ -93,15 +94,15 @@ async fn what_is_damaged_or_deleted_is_repaired() {
         let uid = sandbox.get(&secret).await.unwrap()["metadata"]["uid"].clone();
         sandbox.delete(&secret).await;
         sandbox
-            .eventually("the Secret is there again", async || {
+            .eventually("the Secret exists again", async || {
                 sandbox
                     .get(&secret)
                     .await
                     .is_some_and(|secret| secret["metadata"]["uid"] != uid)
             })
             .await;
-        sandbox.idle().await;
-        sandbox.stable("hook", |_| true).await;
+        sandbox.wait_until_idle().await;
+        sandbox.wait_until_stable("hook", |_| true).await;
     }
     dialling.finish().await;
 
@@ -109,17 +110,17 @@ async fn what_is_damaged_or_deleted_is_repaired() {
         json!([{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "Z2FyYmFnZQ=="}]);
     sandbox.patch(&format!("{HOOKS}/hooks"), &garbage).await;
     sandbox
-        .eventually("the target carries the trust bundle again", async || {
+        .eventually("the target has the trust bundle again", async || {
             let target = sandbox.get(&format!("{HOOKS}/hooks")).await.unwrap();
             target.pointer("/webhooks/0/clientConfig/caBundle").cloned()
                 == sandbox.secret("/data/ca.crt").await
         })
         .await;
-    sandbox.idle().await;
+    sandbox.wait_until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_secret_of_somebody_else_stays_as_it_is() {
+async fn the_secret_of_another_owner_is_not_changed() {
     let sandbox = OperatedSandbox::start().await;
     let foreign = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "system", "name": "hook-cert"},
@@ -134,7 +135,7 @@ async fn a_secret_of_somebody_else_stays_as_it_is() {
         .await;
     let path = format!("{}/hook", certificates("system"));
     sandbox
-        .eventually("it is said", async || {
+        .eventually("the condition reports it", async || {
             let object = sandbox.get(&path).await.unwrap();
             operated_sandbox::reason(&object, "Ready") == Some("ForeignSecret")
         })
@@ -142,7 +143,7 @@ async fn a_secret_of_somebody_else_stays_as_it_is() {
     let secret = sandbox.get(&format!("{SECRETS}/hook-cert")).await.unwrap();
     assert_eq!(secret["data"], foreign["data"]);
 
-    // Once it is gone, nothing is in the way.
+    // Once the Secret is deleted, the certificate is issued.
     sandbox.delete(&format!("{SECRETS}/hook-cert")).await;
     sandbox
         .patch(
@@ -151,14 +152,14 @@ async fn a_secret_of_somebody_else_stays_as_it_is() {
         )
         .await;
     sandbox
-        .eventually("it is issued", async || {
+        .eventually("the certificate is issued", async || {
             sandbox.secret("/data/tls.crt").await.is_some()
         })
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_target_that_is_managed_elsewhere_is_named_and_keeps_no_other_waiting() {
+async fn a_target_with_another_manager_is_reported_and_does_not_block_others() {
     let sandbox = OperatedSandbox::start().await;
     let mut elsewhere = operated_sandbox::configuration("elsewhere");
     elsewhere["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] = "system/other".into();
@@ -173,16 +174,19 @@ async fn a_target_that_is_managed_elsewhere_is_named_and_keeps_no_other_waiting(
         )
         .await;
     sandbox
-        .eventually("the other target is current, and this one named", async || {
-            let object = sandbox
-                .get(&format!("{}/hook", certificates("system")))
-                .await
-                .unwrap();
-            let targets = &object["status"]["targets"];
-            targets["current"] == 1 && targets["failing"][0]["name"] == "elsewhere"
-        })
+        .eventually(
+            "the other target is current, and this one is reported",
+            async || {
+                let object = sandbox
+                    .get(&format!("{}/hook", certificates("system")))
+                    .await
+                    .unwrap();
+                let targets = &object["status"]["targets"];
+                targets["current"] == 1 && targets["failing"][0]["name"] == "elsewhere"
+            },
+        )
         .await;
-    sandbox.idle().await;
+    sandbox.wait_until_idle().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -192,7 +196,7 @@ async fn an_annotated_service_gets_a_certificate_and_loses_it() {
     service["metadata"]["annotations"] = json!({"windlass.dev/serving-cert-secret": "hook-cert"});
     sandbox.create(SERVICES, &service).await;
     sandbox
-        .eventually("it is issued", async || {
+        .eventually("the certificate is issued", async || {
             sandbox.secret("/data/tls.crt").await.is_some()
         })
         .await;
@@ -201,14 +205,14 @@ async fn an_annotated_service_gets_a_certificate_and_loses_it() {
     let patch = json!([{"op": "remove", "path": "/metadata/annotations"}]);
     sandbox.patch(&format!("{SERVICES}/hook"), &patch).await;
     sandbox
-        .eventually("both Secrets are gone", async || {
+        .eventually("both Secrets are deleted", async || {
             sandbox.secret("/data").await.is_none() && sandbox.get(authority).await.is_none()
         })
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_target_may_ask_for_any_secret_that_lets_it() {
+async fn a_target_can_request_any_secret_that_allows_it() {
     let sandbox = OperatedSandbox::start().await;
     sandbox
         .create(
@@ -217,7 +221,7 @@ async fn a_target_may_ask_for_any_secret_that_lets_it() {
         )
         .await;
     sandbox
-        .eventually("it is issued", async || {
+        .eventually("the certificate is issued", async || {
             sandbox.secret("/data/ca.crt").await.is_some()
         })
         .await;
@@ -233,12 +237,12 @@ async fn a_target_may_ask_for_any_secret_that_lets_it() {
     });
     sandbox.create(SECRETS, &copied).await;
     sandbox
-        .eventually("the target carries it", async || {
+        .eventually("the target has the trust bundle", async || {
             let target = sandbox.get(&format!("{HOOKS}/direct")).await.unwrap();
             target.pointer("/webhooks/0/clientConfig/caBundle") == Some(&trust)
         })
         .await;
-    tokio::time::timeout(Duration::from_secs(20), sandbox.idle())
+    tokio::time::timeout(Duration::from_secs(20), sandbox.wait_until_idle())
         .await
         .unwrap();
 }

@@ -1,4 +1,4 @@
-//! A sandbox with the operator on it.
+//! A sandbox with the operator.
 
 use std::{
     sync::Arc,
@@ -30,7 +30,7 @@ pub(crate) const SECRETS: &str = "/api/v1/namespaces/system/secrets";
 pub(crate) const SERVICES: &str = "/api/v1/namespaces/system/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/system/endpointslices";
 
-/// The user that the operator is.
+/// The user name of the operator.
 const OPERATOR: &str = "the-operator";
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,8 +41,8 @@ pub(crate) struct OperatedSandbox {
     _stop: DropGuard,
 }
 
-/// Handshakes, one after the other.
-pub(crate) struct Dialling {
+/// Dials the server repeatedly in the background.
+pub(crate) struct DialLoop {
     stop: CancellationToken,
     task: JoinHandle<usize>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Dialling {
 // === impl OperatedSandbox ===
 
 impl OperatedSandbox {
-    /// A sandbox with the operator on it, whose waits are short.
+    /// Starts a sandbox and the operator, with short delays.
     pub(crate) async fn start() -> Self {
         drop(rustls::crypto::ring::default_provider().install_default());
         let sandbox = Sandbox::start(windlass_sandbox::SandboxOptions::default())
@@ -80,7 +80,7 @@ impl OperatedSandbox {
         operated
     }
 
-    /// A Service whose only endpoint is a server in this process.
+    /// Creates a Service whose only endpoint is a server in this process.
     pub(crate) async fn serve(&self) {
         let server = Server::start(self.client.clone(), format!("{SECRETS}/hook-cert")).await;
         self.create(SERVICES, &service()).await;
@@ -114,7 +114,7 @@ impl OperatedSandbox {
         assert_eq!(code, 200, "{path}: {body}");
     }
 
-    /// What the serving Secret holds there.
+    /// Returns a value of the serving Secret.
     pub(crate) async fn secret(&self, pointer: &str) -> Option<Value> {
         let secret = self.get(&format!("{SECRETS}/hook-cert")).await?;
         secret.pointer(pointer).cloned()
@@ -128,9 +128,9 @@ impl OperatedSandbox {
         assert_eq!(code, 200, "{body}");
     }
 
-    /// Waits until a ServingCertificate is stable and ready, everything that it knows of is current, and its status is
-    /// as asked for.
-    pub(crate) async fn stable(&self, name: &str, check: impl Fn(&Value) -> bool) -> Value {
+    /// Waits until a ServingCertificate is stable and ready, all of its targets are current, and `check`
+    /// accepts its status.
+    pub(crate) async fn wait_until_stable(&self, name: &str, check: impl Fn(&Value) -> bool) -> Value {
         let path = format!("{}/{name}", certificates("system"));
         let started = Instant::now();
         loop {
@@ -156,8 +156,8 @@ impl OperatedSandbox {
         }
     }
 
-    /// Waits until the operator has written nothing for a while.
-    pub(crate) async fn idle(&self) {
+    /// Waits until the operator has stopped writing.
+    pub(crate) async fn wait_until_idle(&self) {
         let started = Instant::now();
         loop {
             let before = self.writes();
@@ -168,13 +168,13 @@ impl OperatedSandbox {
             }
             assert!(
                 started.elapsed() < PATIENCE,
-                "it goes on writing: {:#?}",
+                "the operator keeps writing: {:#?}",
                 &after[before.len()..]
             );
         }
     }
 
-    /// The writes of the operator up to now; renewals of its Lease are no part of the state.
+    /// Returns the writes of the operator so far, without renewals of its Lease.
     fn writes(&self) -> Vec<String> {
         let requests = self.sandbox.requests();
         let writes = requests.iter().filter(|request| {
@@ -187,8 +187,8 @@ impl OperatedSandbox {
             .collect()
     }
 
-    /// Dials the server all the time, with the trust bundle of each target as it is at that moment.
-    pub(crate) fn dial_through<const N: usize>(&self, targets: [(String, &'static str); N]) -> Dialling {
+    /// Dials the server repeatedly, with the current trust bundle of each target.
+    pub(crate) fn dial_through<const N: usize>(&self, targets: [(String, &'static str); N]) -> DialLoop {
         let (client, stop) = (self.client.clone(), CancellationToken::new());
         let stopped = stop.clone();
         let task = tokio::spawn(async move {
@@ -221,14 +221,14 @@ impl OperatedSandbox {
             }
             handshakes
         });
-        Dialling { stop, task }
+        DialLoop { stop, task }
     }
 }
 
-// === impl Dialling ===
+// === impl DialLoop ===
 
-impl Dialling {
-    /// Ends; panics if one handshake failed.
+impl DialLoop {
+    /// Stops dialing; panics if a handshake failed.
     pub(crate) async fn finish(self) {
         self.stop.cancel();
         let handshakes = self.task.await.unwrap();
@@ -236,7 +236,7 @@ impl Dialling {
     }
 }
 
-/// The collection of ServingCertificates of a namespace.
+/// Returns the path of the ServingCertificates in a namespace.
 pub(crate) fn certificates(namespace: &str) -> String {
     format!("/apis/windlass.dev/v1alpha1/namespaces/{namespace}/servingcertificates")
 }
@@ -256,7 +256,7 @@ pub(crate) fn service() -> Value {
     })
 }
 
-/// A configuration that asks for the trust bundle, and matches nothing.
+/// Returns a configuration that requests the trust bundle and matches no requests.
 pub(crate) fn configuration(name: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
@@ -269,7 +269,7 @@ pub(crate) fn configuration(name: &str) -> Value {
     })
 }
 
-/// A CRD that converts through the Service.
+/// Returns a CRD whose conversion webhook is the Service.
 pub(crate) fn crd() -> Value {
     let version = |name: &str, storage: bool| {
         json!({"name": name, "served": true, "storage": storage,
@@ -290,7 +290,7 @@ pub(crate) fn crd() -> Value {
     })
 }
 
-/// The reason of a condition.
+/// Returns the reason of a condition.
 pub(crate) fn reason<'a>(object: &'a Value, condition_type: &str) -> Option<&'a str> {
     let conditions = object.pointer("/status/conditions")?.as_array()?;
     let condition = conditions
@@ -304,7 +304,7 @@ pub(crate) fn decode(base64: &str) -> Vec<u8> {
     STANDARD.decode(base64).unwrap()
 }
 
-/// Sends a request; the status code and the body of the answer.
+/// Sends a request and returns the status code and the body of the response.
 pub(crate) async fn send(
     client: &Client,
     method: &str,

@@ -1,4 +1,4 @@
-//! A TLS server that serves what is in a Secret, a little late.
+//! A TLS server that serves the certificate in a Secret, with a delay.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::operated_sandbox::{decode, send};
 
-/// How late.
+/// The delay after a change.
 const LATE: Duration = Duration::from_millis(300);
 
 pub(crate) struct Server {
@@ -29,7 +29,7 @@ struct Current(watch::Receiver<Option<Arc<CertifiedKey>>>);
 // === impl Server ===
 
 impl Server {
-    /// Reads the Secret at `path` until the test ends.
+    /// Follows the Secret at `path` until the test ends.
     pub(crate) async fn start(client: Client, path: String) -> Self {
         let (sender, receiver) = watch::channel(None);
         tokio::spawn(async move {
@@ -52,7 +52,7 @@ impl Server {
         tokio::spawn(async move {
             loop {
                 let (connection, _) = listener.accept().await.unwrap();
-                // Clients go as soon as they have seen the certificate.
+                // Clients disconnect as soon as they have received the certificate.
                 tokio::spawn(acceptor.accept(connection));
             }
         });
