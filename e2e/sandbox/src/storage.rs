@@ -153,7 +153,7 @@ impl Store {
     }
 
     /// Returns every object of the cluster.
-    pub fn everything(&self) -> Vec<(StorageKey, Arc<Value>)> {
+    pub fn all_objects(&self) -> Vec<(StorageKey, Arc<Value>)> {
         let inner = self.inner.lock();
         inner
             .objects

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Returns why an object cannot be decoded, with the message of the real server.
-pub fn undecodable(kind: &str, object: &Value) -> Option<String> {
+pub fn decoding_error(kind: &str, object: &Value) -> Option<String> {
     match kind {
         "Lease" => ["acquireTime", "renewTime"]
             .into_iter()

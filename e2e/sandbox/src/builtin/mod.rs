@@ -8,7 +8,7 @@ mod pods;
 mod validation;
 mod webhooks;
 
-pub use decoding::undecodable;
+pub use decoding::decoding_error;
 pub use defaults::default;
 pub use events::event_in;
 pub use validation::validate;

@@ -48,7 +48,7 @@ fn immutable(field: &str, new: &Value, old: Option<&Value>, errors: &mut Vec<Fie
     }
 }
 
-fn frozen(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+fn check_immutable_data(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let Some(old) = old.filter(|old| old["immutable"] == true) else {
         return;
     };
@@ -91,7 +91,7 @@ fn keys(object: &Value, field: &str, errors: &mut Vec<FieldError>) {
 fn config_map(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     keys(object, "data", errors);
     keys(object, "binaryData", errors);
-    frozen(object, old, errors);
+    check_immutable_data(object, old, errors);
 }
 
 fn secret(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
@@ -104,7 +104,7 @@ fn secret(object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
         }
     }
     immutable("type", &object["type"], old.map(|old| &old["type"]), errors);
-    frozen(object, old, errors);
+    check_immutable_data(object, old, errors);
 }
 
 fn lease(spec: &Value, errors: &mut Vec<FieldError>) {

@@ -12,7 +12,7 @@ const ORPHAN: &str = "orphan";
 
 /// Collects garbage once, over all objects.
 pub(super) fn pass(client: &ControllerClient) {
-    let all = client.store().everything();
+    let all = client.store().all_objects();
     let concerned = all
         .iter()
         .any(|(_, object)| !owners(object).is_empty() || deletion_finalizer(object).is_some());

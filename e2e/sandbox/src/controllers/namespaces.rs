@@ -22,7 +22,7 @@ fn delete_content(client: &ControllerClient, namespace: &Value) {
     let content = |client: &ControllerClient| -> Vec<_> {
         client
             .store()
-            .everything()
+            .all_objects()
             .into_iter()
             .filter(|(key, _)| key.namespace == name)
             .collect()

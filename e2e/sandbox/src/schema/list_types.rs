@@ -34,7 +34,7 @@ impl TypeSchema {
         match &self.0 {
             _ if path.first() == Some(&"metadata") => builtin::metadata_list(path),
             Source::BuiltIn(kind) => builtin::list(kind, path),
-            Source::Custom(schema) => ListType::from_schema(at(schema, path)),
+            Source::Custom(schema) => ListType::from_schema(schema_at(schema, path)),
         }
     }
 
@@ -43,7 +43,7 @@ impl TypeSchema {
         match &self.0 {
             _ if path.first() == Some(&"metadata") => false,
             Source::BuiltIn(kind) => builtin::is_atomic_object(kind, path),
-            Source::Custom(schema) => at(schema, path)["x-kubernetes-map-type"] == "atomic",
+            Source::Custom(schema) => schema_at(schema, path)["x-kubernetes-map-type"] == "atomic",
         }
     }
 
@@ -78,7 +78,7 @@ impl TypeSchema {
     }
 }
 
-fn at<'a>(schema: &'a Value, path: &Path<'_>) -> &'a Value {
+fn schema_at<'a>(schema: &'a Value, path: &Path<'_>) -> &'a Value {
     path.iter().fold(schema, |schema, name| step(schema, name))
 }
 

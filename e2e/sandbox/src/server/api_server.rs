@@ -88,7 +88,7 @@ impl ApiServer {
     }
 
     /// Returns the user of a token.
-    pub(crate) fn user_of(&self, token: &str) -> Option<User> {
+    pub(crate) fn user_by_token(&self, token: &str) -> Option<User> {
         self.0.tokens.user(token)
     }
 }

@@ -149,7 +149,7 @@ pub(super) fn normalise(
         .as_ref()
         .and_then(|definition| definition.version(&served.version));
     let Some(version) = version else {
-        if let Some(problem) = builtin::undecodable(&served.kind, object) {
+        if let Some(problem) = builtin::decoding_error(&served.kind, object) {
             return Err(StatusError::bad_request(format!(
                 "{} in version {:?} cannot be handled as a {}: {problem}",
                 served.kind, served.version, served.kind

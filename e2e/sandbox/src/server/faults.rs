@@ -29,7 +29,7 @@ pub struct Faults {
 }
 
 /// The fault that was injected into a request.
-pub(super) struct Strike {
+pub(super) struct InjectedFault {
     /// The response.
     pub(super) answer: StatusError,
     /// Whether the request is executed nevertheless.
@@ -110,7 +110,7 @@ impl Faults {
     }
 
     /// Waits while storage hangs.
-    pub(super) async fn resumed(&self) {
+    pub(super) async fn wait_until_resumed(&self) {
         // This fails only after the sender is dropped, which `self` owns.
         let _ = self.paused.subscribe().wait_for(|paused| !paused).await;
     }
@@ -121,7 +121,7 @@ impl Faults {
     }
 
     /// Returns the fault to inject into this request, if any.
-    pub(super) fn strike(&self, user: &User) -> Option<Strike> {
+    pub(super) fn draw(&self, user: &User) -> Option<InjectedFault> {
         let mut state = self.state.lock();
         let State { random, faults, .. } = &mut *state;
         let fault = faults
@@ -142,7 +142,7 @@ impl Faults {
                 "a fault that the test injected into the sandbox",
             )
         };
-        Some(Strike {
+        Some(InjectedFault {
             answer,
             carried_out: fault.carried_out,
         })

@@ -120,7 +120,7 @@ async fn call(
     let user = match (bearer(&parts.headers), certificate) {
         (_, Some(user)) => user,
         (Some(token), None) => server
-            .user_of(token)
+            .user_by_token(token)
             .ok_or_else(|| StatusError::new(401, "Unauthorized", "Unauthorized"))?,
         (None, None) => User::anonymous(),
     };

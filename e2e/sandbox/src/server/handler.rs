@@ -31,8 +31,8 @@ impl ApiServer {
         let verb = target.verb(&call)?;
         let authorized = named_by_selector(&call, verb, &target);
         authorization::check(&self.0.store, &call.user, verb, &authorized)?;
-        self.0.faults.resumed().await;
-        let outcome = match self.0.faults.strike(&call.user) {
+        self.0.faults.wait_until_resumed().await;
+        let outcome = match self.0.faults.draw(&call.user) {
             None => self.dispatch(&call, &target, verb).await,
             Some(strike) => {
                 if strike.carried_out {
@@ -65,7 +65,7 @@ impl ApiServer {
             .kinds
             .find(&target.group, &target.version, &target.resource)
             .filter(|served| served.namespaced || target.namespace.is_empty())
-            .ok_or_else(|| self.unserved(target))?;
+            .ok_or_else(|| self.unserved_error(target))?;
         if !target.subresource.is_empty() && !served.subresources.contains(&target.subresource) {
             return Err(not_found_path());
         }
@@ -84,7 +84,7 @@ impl ApiServer {
     }
 
     /// Returns why a resource is not served: it does not exist, or its CRD cannot be served.
-    fn unserved(&self, target: &ResourcePath) -> StatusError {
+    fn unserved_error(&self, target: &ResourcePath) -> StatusError {
         let name = format!("{}.{}", target.resource, target.group);
         let crd = self
             .0

@@ -3,7 +3,13 @@
 use super::{api_server::ApiServer, kinds::ServedResource};
 use crate::{StatusError, Subject, storage::StorageKey};
 
-fn about(served: &ServedResource, name: &str, code: u16, reason: &str, message: String) -> StatusError {
+fn object_error(
+    served: &ServedResource,
+    name: &str,
+    code: u16,
+    reason: &str,
+    message: String,
+) -> StatusError {
     StatusError {
         subject: Subject {
             name: name.to_owned(),
@@ -18,12 +24,12 @@ fn about(served: &ServedResource, name: &str, code: u16, reason: &str, message: 
 /// 403: the write is not allowed.
 pub(super) fn forbidden(served: &ServedResource, name: &str, why: &str) -> StatusError {
     let message = format!("{} {name:?} is forbidden: {why}", served.qualified());
-    about(served, name, 403, "Forbidden", message)
+    object_error(served, name, 403, "Forbidden", message)
 }
 
 /// 404: the object does not exist.
 pub(super) fn not_found(served: &ServedResource, name: &str) -> StatusError {
-    about(
+    object_error(
         served,
         name,
         404,
@@ -38,7 +44,7 @@ pub(super) fn exists(server: &ApiServer, served: &ServedResource, key: &StorageK
     let deleting = stored.is_some_and(|object| object["metadata"]["deletionTimestamp"].is_string());
     let prefix = if deleting { "object is being deleted: " } else { "" };
     let message = format!("{prefix}{} {:?} already exists", served.qualified(), key.name);
-    about(served, &key.name, 409, "AlreadyExists", message)
+    object_error(served, &key.name, 409, "AlreadyExists", message)
 }
 
 /// 409: the object has changed since the client read it.
@@ -48,7 +54,7 @@ pub(super) fn stale(served: &ServedResource, name: &str) -> StatusError {
          latest version and try again",
         served.qualified()
     );
-    about(served, name, 409, "Conflict", message)
+    object_error(served, name, 409, "Conflict", message)
 }
 
 /// 409: an apply names a uid, and the object does not exist.
@@ -58,7 +64,7 @@ pub(super) fn no_such_uid(served: &ServedResource, name: &str, uid: &str) -> Sta
          existing object was found",
         served.qualified()
     );
-    about(served, name, 409, "Conflict", message)
+    object_error(served, name, 409, "Conflict", message)
 }
 
 /// 404: the path is not served.

@@ -66,13 +66,13 @@ pub(super) fn reply(
     let spec = review["spec"].clone();
     review["status"] = match *kind {
         "SelfSubjectReview" => json!({"userInfo": call.user.info()}),
-        "TokenReview" => match server.user_of(spec["token"].as_str().unwrap_or_default()) {
+        "TokenReview" => match server.user_by_token(spec["token"].as_str().unwrap_or_default()) {
             Some(user) => json!({"authenticated": true, "user": user.info()}),
             None => json!({"authenticated": false, "error": "invalid bearer token"}),
         },
-        "SelfSubjectAccessReview" => access(server, &call.user, &spec),
+        "SelfSubjectAccessReview" => review_access(server, &call.user, &spec),
         "SelfSubjectRulesReview" => rules(server, &call.user, spec["namespace"].as_str().unwrap_or_default()),
-        _ => access(server, &subject(&spec), &spec),
+        _ => review_access(server, &subject(&spec), &spec),
     };
     Ok(Some(Reply::Json {
         code: 201,
@@ -93,7 +93,7 @@ fn subject(spec: &Value) -> User {
     }
 }
 
-fn access(server: &ApiServer, user: &User, spec: &Value) -> Value {
+fn review_access(server: &ApiServer, user: &User, spec: &Value) -> Value {
     let attributes = &spec["resourceAttributes"];
     let text = |field: &str| attributes[field].as_str().unwrap_or_default().to_owned();
     let allowed = if attributes.is_object() {

@@ -141,7 +141,7 @@ impl Watch {
             let mut bookmarked = Instant::now();
             let mut drained: Option<Instant> = None;
             loop {
-                self.server.0.faults.resumed().await;
+                self.server.0.faults.wait_until_resumed().await;
                 changes.mark_unchanged();
                 match self.server.0.store.since(revision, self.collection()) {
                     Err(expired) => {

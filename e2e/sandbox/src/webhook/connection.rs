@@ -41,7 +41,7 @@ impl Connection {
         // Requests are small and wait for their response, so Nagle's algorithm would only delay them.
         stream.set_nodelay(true).map_err(|error| error.to_string())?;
         let mut roots = RootCertStore::empty();
-        let (_, _) = roots.add_parsable_certificates(target.trusted());
+        let (_, _) = roots.add_parsable_certificates(target.trusted_certificates());
         let config = ClientConfig::builder()
             .with_root_certificates(roots)
             .with_no_client_auth();

@@ -110,7 +110,7 @@ impl WebhookClientConfig {
     }
 
     /// Returns the trusted certificates. PEM blocks of other types are skipped, as in Go.
-    pub(super) fn trusted(&self) -> Vec<CertificateDer<'static>> {
+    pub(super) fn trusted_certificates(&self) -> Vec<CertificateDer<'static>> {
         certificates(&self.bundle)
     }
 
@@ -169,7 +169,7 @@ fn service_place(config: &Value) -> Result<(Place, String), CallError> {
         name: field("name"),
         port,
     };
-    Ok((place, absolute(&field("path"))))
+    Ok((place, absolute_path(&field("path"))))
 }
 
 /// Returns the address in a URL, and the path.
@@ -186,7 +186,7 @@ fn url_place(url: &str) -> Result<(Place, String), CallError> {
         host: host.to_owned(),
         port: parsed.port_u16().unwrap_or(443),
     };
-    Ok((place, absolute(parsed.path())))
+    Ok((place, absolute_path(parsed.path())))
 }
 
 /// Returns the certificates of a PEM bundle.
@@ -196,7 +196,7 @@ fn certificates(bundle: &[u8]) -> Vec<CertificateDer<'static>> {
         .collect()
 }
 
-fn absolute(path: &str) -> String {
+fn absolute_path(path: &str) -> String {
     if path.starts_with('/') {
         path.to_owned()
     } else {
