@@ -188,7 +188,7 @@ fn usage_errors_have_exit_code_2() {
                 "--namespace-object",
                 "pod.yaml",
             ],
-            "error: pod.yaml must hold a Namespace",
+            "error: pod.yaml must contain a Namespace",
         ),
         (
             &["--object", "pod.yaml"],

@@ -50,7 +50,7 @@ fn json_has_the_parts_of_each_policy() {
     assert_eq!(policy["asked"], false);
     assert_eq!(
         policy["parts"][0]["whyNot"],
-        "fieldSelector: spec.priorityClassName is not there, not batch"
+        "fieldSelector: spec.priorityClassName is missing, not batch"
     );
     assert_eq!(policy["parts"][1]["whyNot"], "the Namespace n is not known");
 }

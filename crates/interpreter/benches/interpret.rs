@@ -60,15 +60,15 @@ fn main() {
         "a Deployment of {} bytes, {CALLS} calls each",
         DEPLOYMENT.to_string().len()
     );
-    let before = resident();
+    let before = resident_kib();
     for (name, ours, plain) in [
         ("health", health as fn(), plain_health as fn()),
         ("retain", retain, plain_retain),
     ] {
         let (mut of_ours, mut of_plain) = (Vec::new(), Vec::new());
         for _ in 0..CALLS {
-            of_ours.push(timed(ours));
-            of_plain.push(timed(plain));
+            of_ours.push(measure(ours));
+            of_plain.push(measure(plain));
         }
         let (of_ours, of_plain) = (
             print_latencies(name, &mut of_ours),
@@ -79,11 +79,11 @@ fn main() {
             of_ours.as_secs_f64() / of_plain.as_secs_f64()
         );
     }
-    println!("resident before {before} KiB, after {} KiB\n", resident());
+    println!("resident before {before} KiB, after {} KiB\n", resident_kib());
     divan::main();
 }
 
-fn timed(run: fn()) -> Duration {
+fn measure(run: fn()) -> Duration {
     let started = Instant::now();
     run();
     started.elapsed()
@@ -98,7 +98,7 @@ fn print_latencies(name: &str, took: &mut [Duration]) -> Duration {
 }
 
 /// The resident memory of the process, in KiB.
-fn resident() -> u64 {
+fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
@@ -178,8 +178,6 @@ fn native(question: Question<'_>) -> Answer {
         Poll::Pending => unreachable!("{}", Operation::InterpretHealth),
     }
 }
-
-// === impl Plain ===
 
 impl Plain {
     fn new() -> Self {

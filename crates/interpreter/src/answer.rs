@@ -98,8 +98,6 @@ pub struct DependentObjectReference {
     pub label_selector: Option<Value>,
 }
 
-// === impl DependentObjectReference ===
-
 impl DependentObjectReference {
     /// Checks that the reference selects objects, like Karmada (`VerifyDependencies` of
     /// `pkg/util/interpreter/validation`).

@@ -7,11 +7,11 @@ use crate::{Operation, interpreter::InterpreterFailure};
 #[derive(Debug, thiserror::Error)]
 #[error("{interpreter} failed at {operation} of {object}")]
 pub struct InterpretError {
-    /// The interpreter.
+    /// Name of the interpreter.
     pub interpreter: String,
-    /// The operation.
+    /// The failed operation.
     pub operation: Operation,
-    /// The object.
+    /// Kind and name of the object.
     pub object: String,
     /// The cause.
     #[source]
@@ -20,5 +20,5 @@ pub struct InterpretError {
 
 /// An answer is for another operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer is not one for {0}")]
+#[error("the answer does not fit the operation {0}")]
 pub struct OtherAnswerError(pub Operation);

@@ -21,8 +21,6 @@ pub(crate) struct Fields<'a> {
     path: JsonPath,
 }
 
-// === impl Fields ===
-
 impl<'a> Fields<'a> {
     /// Starts at the root of an object.
     pub(crate) fn new(object: &'a Value) -> Self {
@@ -59,7 +57,7 @@ impl<'a> Fields<'a> {
         Ok((!part.value.is_null()).then_some(part))
     }
 
-    /// Returns an integer.
+    /// Returns the integer at `names`; `None` if it is absent or null.
     pub(crate) fn integer(&self, names: &str) -> Result<Option<i64>, FieldTypeError> {
         self.decode(names, "an integer", |value| {
             // Lua and JavaScript turn integers into numbers such as 3.0.
@@ -68,27 +66,27 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Returns a string.
+    /// Returns the string at `names`; `None` if it is absent or null.
     pub(crate) fn text(&self, names: &str) -> Result<Option<&'a str>, FieldTypeError> {
         self.decode(names, "a string", Value::as_str)
     }
 
-    /// Returns a boolean.
+    /// Returns the boolean at `names`; `None` if it is absent or null.
     pub(crate) fn boolean(&self, names: &str) -> Result<Option<bool>, FieldTypeError> {
         self.decode(names, "a boolean", Value::as_bool)
     }
 
-    /// Returns a timestamp.
+    /// Returns the timestamp at `names`; `None` if it is absent or null.
     pub(crate) fn timestamp(&self, names: &str) -> Result<Option<Timestamp>, FieldTypeError> {
         self.decode(names, "a timestamp", |value| value.as_str()?.parse().ok())
     }
 
-    /// Returns a list.
+    /// Returns the list at `names`; `None` if it is absent or null.
     pub(crate) fn list(&self, names: &str) -> Result<Option<&'a Vec<Value>>, FieldTypeError> {
         self.decode(names, "a list", Value::as_array)
     }
 
-    /// Returns an object.
+    /// Returns the object at `names`; `None` if it is absent or null.
     pub(crate) fn object(&self, names: &str) -> Result<Option<&'a Map<String, Value>>, FieldTypeError> {
         self.at(names)?.map_or(Ok(None), |field| field.as_object())
     }

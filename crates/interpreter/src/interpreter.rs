@@ -9,7 +9,7 @@ use crate::{Answer, Operation, Question};
 /// Why an interpreter has no answer.
 pub type InterpreterFailure = Box<dyn Error + Send + Sync>;
 
-/// The future of an answer.
+/// The result of [`Interpreter::interpret`]: resolves to the answer or the failure.
 pub type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<Answer, InterpreterFailure>> + Send + 'a>>;
 
 /// Answers questions about objects: a script, a webhook, or built-in rules.

@@ -23,7 +23,7 @@ pub enum Operation {
     /// Whether the object is healthy.
     #[serde(alias = "InterpretHealthy")]
     InterpretHealth,
-    /// The objects that it depends on.
+    /// The objects that the object depends on.
     InterpretDependency,
 }
 
@@ -31,8 +31,6 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not an operation; use one of {list}", list = Operation::ALL.map(Operation::name).join(", "))]
 pub struct UnknownOperationError(String);
-
-// === impl Operation ===
 
 impl Operation {
     /// All operations, in Karmada's order.

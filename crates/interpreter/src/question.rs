@@ -63,21 +63,19 @@ pub enum Question<'a> {
 pub struct AggregatedStatusItem {
     /// The name of the cluster.
     pub cluster_name: String,
-    /// The status in the cluster.
+    /// Status of the object in that cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
     /// Whether the object was applied to the cluster.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub applied: bool,
-    /// Why it was not applied.
+    /// Why the object was not applied.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub applied_message: String,
     /// `Healthy`, `Unhealthy` or `Unknown`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub health: String,
 }
-
-// === impl Question ===
 
 impl<'a> Question<'a> {
     /// Creates a question about an object. Operations ignore the arguments that they do not need: the
@@ -104,7 +102,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Returns the operation.
+    /// Returns the operation that answers this question.
     pub fn operation(&self) -> Operation {
         match self {
             Self::Replica { .. } => Operation::InterpretReplica,

@@ -34,8 +34,6 @@ pub enum ObjectHealth {
     Unknown,
 }
 
-// === impl ResourceInterpreter ===
-
 impl ResourceInterpreter {
     /// Creates an interpreter of `sources` in the order of precedence.
     pub fn new(sources: Vec<Arc<dyn InterpreterSource>>) -> Self {

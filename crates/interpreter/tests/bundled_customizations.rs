@@ -28,8 +28,6 @@ struct BundledCustomization {
     cases: Vec<InterpretationCase>,
 }
 
-// === impl BundledCustomization ===
-
 impl BundledCustomization {
     fn all() -> Vec<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("customizations");
@@ -80,7 +78,7 @@ impl BundledCustomization {
         ResourceInterpreter::new(vec![Arc::new(customizations)])
     }
 
-    /// The operations of its test cases.
+    /// The operations that test cases of the customization cover.
     fn tested_operations(&self) -> BTreeSet<Operation> {
         let operations = self.cases.iter().map(|case| case.operation().unwrap());
         operations.collect()

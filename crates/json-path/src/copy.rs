@@ -22,13 +22,11 @@ struct CopyOperation<'k> {
 
 /// How items of two lists are matched.
 enum ItemMatching<'a> {
-    /// By index.
+    /// Items match by their index in the list.
     Index,
     /// By a key field, with the index of each key in the target list.
     Key(&'a str, HashMap<String, usize>),
 }
-
-// === impl Path ===
 
 impl Path {
     /// Copies what the path selects in `from` to the same place in `to`; returns whether anything was
@@ -59,8 +57,6 @@ impl Path {
         operation.copy(&self.steps, from, to)
     }
 }
-
-// === impl CopyOperation ===
 
 impl CopyOperation<'_> {
     fn copy(&mut self, steps: &[PathStep], from: &Value, to: &mut Value) -> bool {
@@ -274,8 +270,6 @@ impl<'k> CopyOperation<'k> {
         keyed.unwrap_or(ItemMatching::Index)
     }
 }
-
-// === impl ItemMatching ===
 
 impl ItemMatching<'_> {
     fn is_key(&self) -> bool {

@@ -55,7 +55,7 @@ pub(crate) enum PathFilter {
 pub(crate) enum PathOperand {
     /// The first value that the steps select in the item.
     Steps(Vec<PathStep>),
-    /// A literal value.
+    /// A literal, such as `"Ready"` or `3`.
     Literal(Value),
 }
 
@@ -69,8 +69,6 @@ pub(crate) enum PathOperator {
     Greater,
     GreaterOrEqual,
 }
-
-// === impl Path ===
 
 impl Path {
     /// Returns the values that the path selects, each once, in the order of the object; `..` returns a value
@@ -147,8 +145,6 @@ pub(crate) fn set(object: &mut Value, names: &[&str], value: Value) {
     }
     *place = value;
 }
-
-// === impl PathFilter ===
 
 impl PathFilter {
     /// Returns the field and the value of an equality filter, which every selected item has.

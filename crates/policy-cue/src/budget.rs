@@ -13,8 +13,6 @@ pub struct CueBudget<'b> {
     pub has_run_out: &'b dyn Fn() -> bool,
 }
 
-// === impl CueBudget ===
-
 impl Default for CueBudget<'_> {
     /// 1,000,000 steps, 100 levels, 16 MiB, no deadline.
     fn default() -> Self {

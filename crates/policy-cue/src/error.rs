@@ -6,6 +6,7 @@ use crate::position::SourcePosition;
 
 /// Why an evaluation has no output.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum EvaluationError {
     /// A value is incomplete: an input lacks a field, or a value is only a kind or a choice. Other inputs may
     /// yield an output.
@@ -15,7 +16,6 @@ pub enum EvaluationError {
         path: String,
         /// The position of the cause in the program.
         position: SourcePosition,
-        /// The reason.
         message: String,
     },
     /// Values conflict, or an operation does not support its operands.
@@ -25,7 +25,6 @@ pub enum EvaluationError {
         path: String,
         /// The position of the cause in the program.
         position: SourcePosition,
-        /// The reason.
         message: String,
     },
     /// The program uses a construct outside of the subset that was not detectable at compile time.
@@ -35,7 +34,6 @@ pub enum EvaluationError {
         path: String,
         /// The position in the program.
         position: SourcePosition,
-        /// The construct.
         message: String,
     },
     /// The budget is exhausted.
@@ -47,8 +45,6 @@ pub enum EvaluationError {
         message: String,
     },
 }
-
-// === impl EvaluationError ===
 
 impl EvaluationError {
     /// A label for metrics: `incomplete`, `error`, `unsupported` or `exhausted`.

@@ -21,8 +21,6 @@ const NAMES: &[(KindSet, &str)] = &[
     (KindSet::LIST, "list"),
 ];
 
-// === impl KindSet ===
-
 impl KindSet {
     pub(crate) const NONE: Self = Self(0);
     pub(crate) const NULL: Self = Self(1);

@@ -34,8 +34,6 @@ struct Translation<'p> {
     last: Last,
 }
 
-// === impl Pattern ===
-
 impl Pattern {
     /// The number of bytes charged for a pattern that is compiled during an evaluation.
     pub(crate) const COST: usize = 256;
@@ -56,21 +54,19 @@ impl Pattern {
             .map(Self)
             .map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => "the pattern is too large; make it simpler".to_owned(),
-                _ => "it is not a regular expression of RE2".to_owned(),
+                _ => "the pattern is not a regular expression of RE2".to_owned(),
             })
     }
 
     pub(crate) fn is_match(&self, text: &str) -> Result<bool, String> {
         if text.len() > LONGEST_TEXT {
             return Err(format!(
-                "the string is longer than the {LONGEST_TEXT} bytes that are matched"
+                "the string is longer than {LONGEST_TEXT} bytes, the limit for matching"
             ));
         }
         Ok(self.0.is_match(text))
     }
 }
-
-// === impl Translation ===
 
 impl Translation<'_> {
     fn translate(mut self) -> Result<String, String> {
@@ -95,7 +91,7 @@ impl Translation<'_> {
                     self.written.push('|');
                     self.last = Last::Start;
                 }
-                // Go treats it as a literal.
+                // Go treats a closing brace as a literal.
                 '}' => {
                     self.written.push_str("\\}");
                     self.last = Last::Atom;

@@ -5,9 +5,9 @@ use std::fmt;
 /// A line and a column, both from 1; the column is in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePosition {
-    /// The line.
+    /// The line, counted from 1.
     pub line: u32,
-    /// The column.
+    /// The column, counted from 1, in characters.
     pub column: u32,
 }
 

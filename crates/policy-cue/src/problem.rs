@@ -13,19 +13,17 @@ pub(crate) const MOST_PROBLEMS: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{position}: {construct}: {message}")]
 pub struct CueProblem {
-    /// Its position.
+    /// Position of the construct in the source.
     pub position: SourcePosition,
-    /// Its name: "definition", "pattern constraint", "syntax" and so on.
+    /// Name of the construct: "definition", "pattern constraint", "syntax" and so on.
     pub construct: &'static str,
-    /// The problem and its solution.
+    /// What is wrong, and what to write instead.
     pub message: String,
 }
 
 /// The problems of a source, in source order. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct CueProblems(Vec<CueProblem>);
-
-// === impl CueProblem ===
 
 impl CueProblem {
     pub(crate) fn new(position: SourcePosition, construct: &'static str, message: impl Into<String>) -> Self {
@@ -41,8 +39,6 @@ impl CueProblem {
         Self::new(position, "syntax", message)
     }
 }
-
-// === impl CueProblems ===
 
 impl CueProblems {
     /// Sorts the problems by position; `None` if there are none.

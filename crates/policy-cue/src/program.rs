@@ -24,8 +24,6 @@ pub struct CueInputs<'a> {
     values: Vec<(&'a str, &'a Value)>,
 }
 
-// === impl CueInputs ===
-
 impl<'a> CueInputs<'a> {
     /// Creates an empty set.
     #[must_use]
@@ -40,8 +38,6 @@ impl<'a> CueInputs<'a> {
         self
     }
 }
-
-// === impl CueProgram ===
 
 impl CueProgram {
     /// Compiles a program.

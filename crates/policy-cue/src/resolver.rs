@@ -76,8 +76,6 @@ pub(crate) fn resolve(file: &mut SourceFile) -> Result<(), CueProblems> {
     }
 }
 
-// === impl Resolver ===
-
 impl Resolver {
     fn problem(&mut self, position: SourcePosition, construct: &'static str, message: impl Into<String>) {
         self.problems.push(CueProblem::new(position, construct, message));
@@ -233,7 +231,7 @@ impl Resolver {
         for alternative in alternatives {
             let position = alternative.value.position;
             if matches!(alternative.value.kind, ExpressionKind::Disjunction(_)) {
-                let message = "it is not part of policy CUE; write all alternatives without parentheses";
+                let message = "not part of policy CUE; write all alternatives without parentheses";
                 self.problem(position, "nested disjunction", message);
             }
             self.expression(&mut alternative.value);

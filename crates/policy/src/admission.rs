@@ -21,7 +21,7 @@ pub enum AdmissionOperation {
 /// A request to write an object, and its context.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionAttributes<'a> {
-    /// The operation.
+    /// What the request does to the object.
     pub operation: AdmissionOperation,
     /// The new object, or the options of a connection. `None` for a deletion.
     pub object: Option<&'a Value>,
@@ -34,10 +34,8 @@ pub struct AdmissionAttributes<'a> {
     pub namespace_object: Option<&'a Value>,
 }
 
-// === impl AdmissionOperation ===
-
 impl AdmissionOperation {
-    /// The name in requests.
+    /// Returns the name of the operation in AdmissionReviews.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -65,8 +63,6 @@ impl AdmissionOperation {
         targets.is_empty() || targets.contains(&own) || targets.contains(&TargetOperation::All)
     }
 }
-
-// === impl AdmissionAttributes ===
 
 impl<'a> AdmissionAttributes<'a> {
     /// Creates the attributes of a creation without a user.

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn f1_the_kinds_have_the_names_of_kinitiras() {
+    fn the_kinds_have_the_names_of_kinitiras() {
         let told: Vec<_> = crds()
             .iter()
             .map(|crd| {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn f1_documented_required_fields_are_required() {
+    fn documented_required_fields_are_required() {
         assert_eq!(
             errors("OverridePolicy", &json!({})),
             ["spec.overrideRules: Required value"]
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn f11_a_request_needs_no_body() {
+    fn a_request_needs_no_body() {
         let http = json!({"url": "https://a", "method": "GET"});
         let reference = json!({"from": "http", "path": "body.a", "http": http});
         let template = json!({"type": "labels", "operation": "add", "path": "a", "valueRef": reference});
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn f1_dependent_fields_are_required_together() {
+    fn dependent_fields_are_required_together() {
         let invalid =
             |path: &str, message: &str| vec![format!("{path}: Invalid value: \"object\": {message}")];
         let rule = "spec.overrideRules[0].overriders";
@@ -245,15 +245,15 @@ mod tests {
         for (fields, message) in [
             (
                 json!({"type": "resources", "operation": "add"}),
-                "type: resources needs resources",
+                "type: resources requires the field resources",
             ),
             (
                 json!({"type": "affinity", "operation": "add"}),
-                "type: affinity needs affinity",
+                "type: affinity requires the field affinity",
             ),
             (
                 json!({"type": "tolerations", "operation": "remove"}),
-                "type: tolerations needs tolerations",
+                "type: tolerations requires the field tolerations",
             ),
             (
                 json!({"type": "labels", "operation": "add", "path": "a"}),
@@ -274,8 +274,14 @@ mod tests {
         let condition = "spec.validateRules[0].template.condition";
         let current = json!({"from": "current", "path": "/a"});
         for (data, message) in [
-            (json!({"from": "k8s", "path": "/a"}), "from: k8s needs k8s"),
-            (json!({"from": "http", "path": "a"}), "from: http needs http"),
+            (
+                json!({"from": "k8s", "path": "/a"}),
+                "from: k8s requires the field k8s",
+            ),
+            (
+                json!({"from": "http", "path": "a"}),
+                "from: http requires the field http",
+            ),
             (
                 json!({"from": "current"}),
                 "path is missing; only from: owner needs none",
@@ -306,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn f4_the_wildcard_must_be_the_only_operation() {
+    fn the_wildcard_must_be_the_only_operation() {
         let overriders = json!({"cue": "patches: []"});
         let rules = json!([{"targetOperations": ["CREATE", "*"], "overriders": overriders}]);
         assert_eq!(

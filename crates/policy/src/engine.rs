@@ -73,7 +73,7 @@ pub struct EvaluationBudget<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}{message}", .position.map(|position| format!("{position}: ")).unwrap_or_default())]
 pub struct ProgramError {
-    /// The position in the program.
+    /// Position in the program, if known.
     pub position: Option<ProgramPosition>,
     /// The reason.
     pub message: String,
@@ -82,13 +82,11 @@ pub struct ProgramError {
 /// The available engines.
 #[derive(Clone, Default)]
 pub struct Engines {
-    /// For CUE.
+    /// The engine for CUE; `None` without the feature `cue`.
     pub cue: Option<Arc<dyn RuleEngine>>,
-    /// For CEL.
+    /// The engine for CEL; `None` without the feature `cel`.
     pub cel: Option<Arc<dyn RuleEngine>>,
 }
-
-// === impl EvaluationBudget ===
 
 impl Default for EvaluationBudget<'_> {
     fn default() -> Self {
@@ -113,8 +111,6 @@ impl fmt::Debug for EvaluationBudget<'_> {
     }
 }
 
-// === impl ProgramError ===
-
 impl ProgramError {
     /// Creates an error without a position.
     pub fn new(message: impl Into<String>) -> Self {
@@ -124,8 +120,6 @@ impl ProgramError {
         }
     }
 }
-
-// === impl Engines ===
 
 impl Engines {
     /// Returns the built-in engines.

@@ -27,24 +27,24 @@ pub enum PolicyKind {
 /// The identity of a policy, ordered by evaluation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PolicyKey {
-    /// The kind.
+    /// Kind of the policy.
     pub kind: PolicyKind,
     /// The namespace; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// The name.
+    /// `metadata.name`.
     pub name: String,
 }
 
 /// A parsed policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyObject {
-    /// The identity.
+    /// Kind, namespace and name.
     pub key: PolicyKey,
-    /// The spec.
+    /// The parsed spec.
     pub spec: PolicySpec,
 }
 
-/// The spec of a policy.
+/// The parsed spec of a policy, by its type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PolicySpec {
     /// The spec of OverridePolicy and ClusterOverridePolicy.
@@ -66,8 +66,6 @@ static SCHEMAS: LazyLock<Vec<Structural>> = LazyLock::new(|| {
     PolicyKind::ALL.iter().map(schema_of).collect()
 });
 
-// === impl PolicyKind ===
-
 impl PolicyKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [
@@ -76,7 +74,7 @@ impl PolicyKind {
         Self::ClusterValidatePolicy,
     ];
 
-    /// The kind in objects.
+    /// The `kind` in policy objects.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClusterOverridePolicy => "ClusterOverridePolicy",
@@ -90,8 +88,6 @@ impl PolicyKind {
         SCHEMAS.get(place)
     }
 }
-
-// === impl PolicyKey ===
 
 impl PolicyKey {
     /// Reads the identity of a policy object.
@@ -153,8 +149,6 @@ impl fmt::Display for PolicyKey {
         }
     }
 }
-
-// === impl PolicyObject ===
 
 impl PolicyObject {
     /// Parses a policy and lists its unknown fields.
@@ -260,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn f1_policies_of_kinitiras_are_accepted() {
+    fn policies_of_kinitiras_are_accepted() {
         let selector = json!({
             "apiVersion": "v1", "kind": "Pod",
             "fieldSelector": {"matchExpressions": [{"field": "a", "operator": "In", "value": ["b"]}, {"field": "a", "operator": "In", "values": ["b"]}]},

@@ -9,11 +9,11 @@ pub struct PolicyProblem {
     pub path: String,
     /// The position in the program or expression that the field contains.
     pub position: Option<ProgramPosition>,
-    /// The message.
+    /// What is wrong, and what to write instead.
     pub message: String,
 }
 
-/// A position in a program.
+/// Where in a program a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProgramPosition {
     /// The line, counted from 1.
@@ -28,8 +28,6 @@ pub(crate) struct PolicyProblems {
     field: String,
     problems: Vec<PolicyProblem>,
 }
-
-// === impl PolicyProblem ===
 
 impl PolicyProblem {
     /// Creates a problem of a whole field.
@@ -61,15 +59,11 @@ impl fmt::Display for PolicyProblem {
     }
 }
 
-// === impl ProgramPosition ===
-
 impl fmt::Display for ProgramPosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "line {}, column {}", self.line, self.column)
     }
 }
-
-// === impl PolicyProblems ===
 
 impl PolicyProblems {
     /// Creates an empty collection for fields below `field`.
@@ -101,7 +95,6 @@ impl PolicyProblems {
             .extend(problems.into_iter().map(|problem| problem.below(&field)));
     }
 
-    /// Returns the problems.
     pub(crate) fn into_problems(self) -> Vec<PolicyProblem> {
         self.problems
     }

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn f17_the_rendered_program_replaces_any_written_one() {
+    fn the_rendered_program_replaces_any_written_one() {
         let mut policy = overriding(
             "a",
             &[
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn f16_f17_conditions_are_rendered_and_reject_by_default() {
+    fn conditions_are_rendered_and_reject_by_default() {
         let template = json!({"type": "condition", "condition": condition()});
         let mut policy = validating("a", json!([{"template": template}]));
         let patch = rendering(&policy);

@@ -77,7 +77,6 @@ fn fill(value: &mut Value, inputs: &[(&str, &Value)]) -> Result<(), ProgramError
     }
 }
 
-/// Engines for tests.
 pub(crate) fn engines() -> Engines {
     Engines {
         cue: Some(Arc::new(JsonEngine)),
@@ -115,7 +114,6 @@ pub(crate) fn validating(name: &str, rules: Value) -> Value {
     policy("ClusterValidatePolicy", name, json!({"validateRules": rules}))
 }
 
-/// A compiled policy.
 #[track_caller]
 pub(crate) fn compiled(policy: &Value) -> Arc<CompiledPolicy> {
     Arc::new(CompiledPolicy::compile(policy, &engines()).unwrap())

@@ -82,7 +82,8 @@ impl Compiled {
     }
 }
 
-/// The object after the patches: applied by a library that conforms to RFC 6902, and by ours.
+/// Applies patches with a library that conforms to RFC 6902 and with the crate's own code, and returns both
+/// results.
 fn patched(object: &Value, patches: &Value) -> Value {
     let mut by_rfc = object.clone();
     let patch: json_patch::Patch = serde_json::from_value(patches.clone()).unwrap();

@@ -20,8 +20,6 @@ pub(super) struct BrokenRule {
     pub(super) decided: bool,
 }
 
-// === impl Rules ===
-
 impl Rules {
     pub(super) fn compile(schema: &Value) -> Self {
         Self {

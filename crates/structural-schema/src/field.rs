@@ -40,8 +40,6 @@ pub struct FieldError {
     pub detail: String,
 }
 
-// === impl Violation ===
-
 impl Violation {
     /// Returns the reason of the status cause, for example `FieldValueInvalid`.
     pub fn reason(&self) -> &'static str {
@@ -88,8 +86,6 @@ impl fmt::Display for Violation {
         }
     }
 }
-
-// === impl FieldError ===
 
 impl FieldError {
     /// Creates an error of `field`.

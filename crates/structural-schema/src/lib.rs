@@ -67,8 +67,6 @@ impl std::fmt::Debug for Structural {
     }
 }
 
-// === impl Structural ===
-
 impl Structural {
     /// Compiles a schema. Keywords that an API server would reject are ignored.
     pub fn new(schema: &Value) -> Self {

@@ -13,8 +13,6 @@ pub enum ListType {
     Map(Vec<String>),
 }
 
-// === impl ListType ===
-
 impl ListType {
     /// Reads the list type from the schema of a list.
     pub fn from_schema(schema: &Value) -> Self {

@@ -10,8 +10,6 @@ use crate::{FieldError, ListType, Violation};
 /// The compiled patterns of a schema. Invalid patterns are left out and match everything.
 pub(super) struct Patterns(HashMap<String, Regex>);
 
-// === impl Patterns ===
-
 impl Patterns {
     /// Compiles every string in `schema` that may be a pattern.
     pub(super) fn compile(schema: &Value) -> Self {

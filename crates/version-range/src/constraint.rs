@@ -85,8 +85,6 @@ const LONGEST: usize = 512;
 /// The maximum number of groups, as in `Masterminds/semver`.
 const GROUPS: usize = 32;
 
-// === impl VersionConstraint ===
-
 impl VersionConstraint {
     /// Parses a constraint.
     ///
@@ -123,8 +121,6 @@ impl VersionConstraint {
         &self.text
     }
 }
-
-// === impl Group ===
 
 impl Group {
     fn parse(text: &str) -> Result<Self, VersionConstraintError> {
@@ -172,8 +168,6 @@ impl Group {
     }
 }
 
-// === impl Term ===
-
 impl Term {
     fn contains(&self, version: &Version) -> bool {
         match self {
@@ -220,8 +214,6 @@ fn term(operator: &str, operand: &Operand) -> Result<Term, VersionConstraintErro
     }
 }
 
-// === impl Interval ===
-
 impl Interval {
     fn contains(&self, version: &Version) -> bool {
         let starts = self.first.as_ref().is_none_or(|(first, edge)| match edge {
@@ -235,8 +227,6 @@ impl Interval {
         starts && ends
     }
 }
-
-// === impl Operand ===
 
 impl Operand {
     fn parse(text: &str) -> Result<Self, VersionConstraintError> {

@@ -44,8 +44,6 @@ enum RangeOperand {
     },
 }
 
-// === impl VersionRange ===
-
 impl VersionRange {
     /// Parses a range; `None` if the text is invalid.
     pub fn parse(text: &str) -> Option<Self> {
@@ -59,8 +57,6 @@ impl VersionRange {
             .any(|all| all.iter().all(|condition| condition.holds(version)))
     }
 }
-
-// === impl Condition ===
 
 impl Condition {
     fn holds(&self, version: &Version) -> bool {
@@ -81,8 +77,6 @@ impl Condition {
         }
     }
 }
-
-// === impl RangeOperand ===
 
 impl RangeOperand {
     fn parse(text: &str) -> Option<Self> {

@@ -6,8 +6,6 @@ use std::{cmp::Ordering, fmt};
 #[derive(Clone, Debug)]
 pub struct Version(semver::Version);
 
-// === impl Version ===
-
 impl Version {
     /// Parses `text` as `ParseTolerant` of `blang/semver` does: a leading `v`, leading zeros and missing
     /// parts are allowed. `None` if it is not a version.
@@ -50,7 +48,7 @@ impl Version {
         (!version.build.is_empty()).then_some(Self(version))
     }
 
-    /// Reports whether it is a prerelease.
+    /// Reports whether the version has a prerelease part, such as `-rc.1`.
     pub fn is_prerelease(&self) -> bool {
         !self.0.pre.is_empty()
     }

@@ -30,8 +30,6 @@ static MOST: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// === impl Counting ===
-
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let used = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
@@ -157,8 +155,6 @@ one_of!(Function:
     "kube.resourceAdd" "kube.getResourceQuantity" "kube.accuratePodRequirements" "kube.getPodDependencies"
     "ReflectStatus" "InterpretHealth" "Retain" "GetReplicas" "GetDependencies");
 
-// === impl Script ===
-
 impl Script {
     fn source(&self) -> String {
         match self {
@@ -176,8 +172,6 @@ fn block(statements: &[Statement]) -> String {
     }
     source
 }
-
-// === impl Statement ===
 
 impl Statement {
     fn write(&self, source: &mut String) {
@@ -234,8 +228,6 @@ impl Statement {
         source.push('\n');
     }
 }
-
-// === impl Expression ===
 
 impl Expression {
     fn source(&self) -> String {
@@ -297,8 +289,6 @@ fn quote(text: &[u8]) -> String {
     }
     quoted + "\")"
 }
-
-// === impl Field ===
 
 impl Field {
     fn source(&self) -> String {

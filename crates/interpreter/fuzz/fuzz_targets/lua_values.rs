@@ -138,20 +138,20 @@ fn without_empty_leaves(value: &Value) -> Value {
 
 /// Reports whether no path, ignoring indexes, has an empty object in one place and an empty list in another.
 fn is_unambiguous(value: &Value) -> bool {
-    fn look(value: &Value, path: &str, seen: &mut HashMap<String, bool>) -> bool {
+    fn empty_values_agree(value: &Value, path: &str, seen: &mut HashMap<String, bool>) -> bool {
         match value {
             Value::Array(items) if items.is_empty() => *seen.entry(path.to_owned()).or_insert(true),
             Value::Object(fields) if fields.is_empty() => !*seen.entry(path.to_owned()).or_insert(false),
-            Value::Array(items) => items.iter().all(|item| look(item, path, seen)),
+            Value::Array(items) => items.iter().all(|item| empty_values_agree(item, path, seen)),
             Value::Object(fields) => fields.iter().all(|(name, field)| {
                 let path = match path {
                     "" => name.clone(),
                     path => format!("{path}.{name}"),
                 };
-                look(field, &path, seen)
+                empty_values_agree(field, &path, seen)
             }),
             _ => true,
         }
     }
-    look(value, "", &mut HashMap::new())
+    empty_values_agree(value, "", &mut HashMap::new())
 }

@@ -146,8 +146,6 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-// === impl Difference ===
-
 impl Difference {
     fn new(path: &JsonPath, expected: Option<&Value>, actual: Option<&Value>) -> Self {
         Self {

@@ -13,9 +13,9 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InterpretationCase {
-    /// The name.
+    /// Name of the case, for reports.
     pub name: String,
-    /// A description.
+    /// What the case shows, for readers only.
     pub description: String,
     /// The name of an [`Operation`], in any case.
     pub operation: String,
@@ -36,13 +36,13 @@ pub struct InterpretationCase {
 
 /// Why a test case is invalid.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum CaseError {
     /// A field has the wrong type.
     #[error("{field}: {problem}")]
     Field {
         /// The path of the field.
         field: String,
-        /// The problem.
         problem: String,
     },
     /// The operation does not exist.
@@ -56,7 +56,7 @@ pub enum CaseError {
     Both(Operation),
 }
 
-/// A successful run.
+/// What a passed test case leaves unchecked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CasePass {
     /// Results that the test case does not check.
@@ -82,8 +82,6 @@ pub enum CaseFailure {
     #[error("output.{0}: not a result of {1}")]
     NoResult(String, Operation),
 }
-
-// === impl InterpretationCase ===
 
 impl InterpretationCase {
     /// Parses a test case.

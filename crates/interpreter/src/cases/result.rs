@@ -19,13 +19,11 @@ use crate::{Answer, Operation};
 /// | `InterpretDependency` | `dependencies` |
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseResult {
-    /// The name.
+    /// Name of the result, from the table above.
     pub name: &'static str,
-    /// The value as JSON.
+    /// Value of the result, as printed and compared.
     pub value: Value,
 }
-
-// === impl CaseResult ===
 
 impl CaseResult {
     /// Splits the answer to an operation into its results.

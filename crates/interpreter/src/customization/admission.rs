@@ -63,7 +63,6 @@ fn dry_run(_: &CompiledCustomization) -> Vec<CustomizationProblem> {
     Vec::new()
 }
 
-/// Returns the conflicts with other objects.
 fn conflicts(new: &CustomizationObject, others: &[Value]) -> Vec<CustomizationProblem> {
     let mut problems = FieldProblems::under("spec.customizations");
     if new.mode == InterpretingMode::Chain {

@@ -47,8 +47,6 @@ const CHAINABLE: [Operation; 5] = [
     Operation::InterpretDependency,
 ];
 
-// === impl CompiledCustomization ===
-
 impl CompiledCustomization {
     /// Compiles a customization.
     ///
@@ -87,8 +85,6 @@ impl CompiledCustomization {
         }
     }
 }
-
-// === impl CustomizationInterpreter ===
 
 impl CustomizationInterpreter {
     fn compile(

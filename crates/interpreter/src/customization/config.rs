@@ -26,7 +26,6 @@ struct ConfigSpec {
     retentions: Vec<KindRetention>,
 }
 
-/// The retention of a kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct KindRetention {
@@ -35,8 +34,6 @@ struct KindRetention {
     fields: Vec<String>,
     retention_lua: String,
 }
-
-// === impl ConfiguredRetention ===
 
 impl ConfiguredRetention {
     /// Returns the retentions of an object in their order; `None` if it is not a `Config`.

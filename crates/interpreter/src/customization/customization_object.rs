@@ -36,8 +36,6 @@ pub(crate) enum CustomizationKind {
     ResourceInterpretation,
 }
 
-// === impl CustomizationKey ===
-
 impl CustomizationKey {
     /// Returns the key of an object.
     ///
@@ -80,8 +78,6 @@ impl fmt::Display for CustomizationKey {
         write!(formatter, "{kind} {}", self.name)
     }
 }
-
-// === impl CustomizationObject ===
 
 impl CustomizationObject {
     /// Reads an object; returns its valid parts and the problems of the others.

@@ -37,23 +37,23 @@ pub struct Customizations {
     set: RwLock<Arc<CustomizationSet>>,
 }
 
-/// The state of a customization.
+/// Whether a customization is in use, and why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CustomizationState {
-    /// It is in use.
+    /// The customization is in use.
     Used,
-    /// Its previous version is in use, because the current one is invalid for these reasons.
+    /// The previous version is in use, because the current one is invalid for these reasons.
     Kept(Vec<CustomizationProblem>),
-    /// It is not in use, because it is invalid for these reasons.
+    /// The customization is not in use, because it is invalid for these reasons.
     Unusable(Vec<CustomizationProblem>),
 }
 
 #[derive(Default)]
 struct CustomizationSet {
     known: BTreeMap<CustomizationKey, KnownCustomization>,
-    /// By the kinds of their targets.
+    /// Customizations by the kinds of their targets.
     by_kind: HashMap<String, Vec<Arc<CompiledCustomization>>>,
-    /// Those with a target for any kind.
+    /// Customizations with a target for any kind.
     any_kind: Vec<Arc<CompiledCustomization>>,
 }
 
@@ -66,8 +66,6 @@ struct KnownCustomization {
 
 /// Interpreters with the same specificity, whose dependencies are united.
 struct UnitedDependencies(Vec<Arc<CustomizationInterpreter>>);
-
-// === impl Customizations ===
 
 impl Customizations {
     /// Replaces all customizations; returns the state of each, in the order of the objects. Unchanged objects
@@ -171,8 +169,6 @@ fn add(
     }
 }
 
-// === impl CustomizationSet ===
-
 impl CustomizationSet {
     fn new(known: BTreeMap<CustomizationKey, KnownCustomization>) -> Self {
         let mut by_kind = HashMap::<String, Vec<_>>::new();
@@ -223,8 +219,6 @@ impl CustomizationSet {
             .collect()
     }
 }
-
-// === impl UnitedDependencies ===
 
 impl UnitedDependencies {
     fn answer(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {

@@ -17,8 +17,6 @@ pub struct OverruledCustomization {
     pub operations: Vec<Operation>,
 }
 
-// === impl OverruledCustomization ===
-
 /// Formats a log message.
 impl fmt::Display for OverruledCustomization {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,7 +24,7 @@ impl fmt::Display for OverruledCustomization {
         let (operations, by) = (operations.join(", "), &self.by);
         write!(
             formatter,
-            "is not used for {operations} of objects that {by} also selects: its target is as specific and it has precedence by its name"
+            "is not used for {operations} of objects that {by} also selects: both targets are equally specific, and {by} has precedence by name"
         )
     }
 }
@@ -73,10 +71,8 @@ pub(super) fn overruled<'a>(
     found
 }
 
-// === impl CompiledCustomization ===
-
 impl CompiledCustomization {
-    /// The kinds of its targets; `None` for any kind.
+    /// The kinds that the customization targets; `None` for any kind.
     fn kinds(&self) -> impl Iterator<Item = Option<&str>> {
         self.targets.iter().flat_map(|target| match &target.kinds {
             None => vec![None],

@@ -22,8 +22,6 @@ pub(crate) struct FieldProblems {
     problems: Vec<CustomizationProblem>,
 }
 
-// === impl FieldProblems ===
-
 impl FieldProblems {
     /// Collects problems of the fields below `field`.
     pub(crate) fn under(field: impl Into<String>) -> Self {
@@ -86,7 +84,6 @@ impl FieldProblems {
         path
     }
 
-    /// Returns all problems.
     pub(crate) fn into_problems(self) -> Vec<CustomizationProblem> {
         self.problems
     }

@@ -144,8 +144,6 @@ pub struct DependencyInterpretation {
     pub lua_script: String,
 }
 
-// === impl CustomizationRules ===
-
 impl CustomizationRules {
     /// Returns the script for an operation, unless it is absent or empty.
     pub fn lua_script(&self, operation: Operation) -> Option<&str> {

@@ -13,8 +13,6 @@ pub(crate) struct Script {
     program: Program,
 }
 
-// === impl Script ===
-
 #[cfg(feature = "lua")]
 impl Script {
     /// Compiles a script for an operation.

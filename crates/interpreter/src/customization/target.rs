@@ -31,8 +31,6 @@ pub(crate) struct TargetSpecificity {
     has_api_version: bool,
 }
 
-// === impl TargetMatcher ===
-
 impl TargetMatcher {
     /// Reads the target of Karmada's kind.
     pub(crate) fn from_customization_target(

@@ -26,12 +26,7 @@ pub(crate) enum DeclaredAnswer {
 pub(crate) enum DeclaredAnswerError {
     /// The value at the path of replicas is not a number of replicas.
     #[error("{path}: {found} is not a number of replicas")]
-    Replicas {
-        /// The path.
-        path: String,
-        /// The value.
-        found: String,
-    },
+    Replicas { path: String, found: String },
     /// What each replica requires cannot be read from the pod template.
     #[error(transparent)]
     Requirements(#[from] PodError),
@@ -39,8 +34,6 @@ pub(crate) enum DeclaredAnswerError {
     #[error(transparent)]
     Other(#[from] OtherAnswerError),
 }
-
-// === impl DeclaredAnswer ===
 
 impl DeclaredAnswer {
     /// Answers a question of the same operation.

@@ -47,7 +47,7 @@ pub enum DependencyScope {
     Cluster,
 }
 
-/// Compiled dependency paths.
+/// Declared dependencies with compiled paths.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredDependencies {
     references: Vec<DeclaredReference>,
@@ -63,8 +63,6 @@ struct DeclaredReference {
     name: Path,
     namespace: Option<Path>,
 }
-
-// === impl DeclaredDependencies ===
 
 impl DeclaredDependencies {
     /// Compiles the paths; `field` is the path of the rules. `None` if there are none.
@@ -92,7 +90,6 @@ impl DeclaredDependencies {
         })
     }
 
-    /// Returns the dependencies of an object.
     pub(crate) fn dependencies(&self, object: &Value) -> Vec<DependentObjectReference> {
         let namespace = object::text(object, "/metadata/namespace");
         let references = self.references.iter();
@@ -106,8 +103,6 @@ impl DeclaredDependencies {
         found
     }
 }
-
-// === impl DeclaredReference ===
 
 impl DeclaredReference {
     fn compile(paths: &DependencyPaths, field: String) -> Result<Self, Vec<CustomizationProblem>> {

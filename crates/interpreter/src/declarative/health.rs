@@ -75,7 +75,7 @@ pub enum ComparisonOperator {
     DoesNotExist,
 }
 
-/// Compiled health rules.
+/// Declared health rules with compiled paths.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredHealth {
     condition: Option<ExpectedCondition>,
@@ -99,8 +99,6 @@ fn any_value(_: &mut SchemaGenerator) -> Schema {
 fn any_values(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "x-kubernetes-preserve-unknown-fields": true } })
 }
-
-// === impl DeclaredHealth ===
 
 impl DeclaredHealth {
     /// Compiles the rules; `field` is their path. `None` if there are none.
@@ -149,8 +147,6 @@ impl DeclaredHealth {
     }
 }
 
-// === impl ExpectedCondition ===
-
 impl ExpectedCondition {
     fn is_met(&self, object: &Value) -> bool {
         let Some(condition) = object::condition(object, &self.condition_type) else {
@@ -168,8 +164,6 @@ impl ExpectedCondition {
         !self.observed_generation || observed().is_some() && observed() == generation()
     }
 }
-
-// === impl DeclaredComparison ===
 
 impl DeclaredComparison {
     fn compile(comparison: &FieldComparison, field: &str) -> Result<Self, Vec<CustomizationProblem>> {

@@ -21,8 +21,6 @@ pub(crate) struct DeclaredReplicas {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredRevision(Path);
 
-// === impl DeclaredReplicas ===
-
 impl DeclaredReplicas {
     /// Compiles the paths; `field` is the path of the rules. `None` if there are none.
     pub(crate) fn compile(
@@ -68,8 +66,6 @@ impl DeclaredReplicas {
 fn number(value: &Value) -> Option<i32> {
     i32::try_from(value.as_i64()?).ok()
 }
-
-// === impl DeclaredRevision ===
 
 impl DeclaredRevision {
     /// Compiles the path; `field` is the path of the rules. `None` if there is none.

@@ -1,4 +1,4 @@
-//! Status by JSONPath.
+//! Reflects the status fields that JSONPaths select.
 
 use json_path::Path;
 use serde_json::Value;
@@ -8,8 +8,6 @@ use crate::customization::{CustomizationProblem, FieldProblems, StatusReflection
 /// Compiled paths of the status to collect.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredStatus(Vec<Path>);
-
-// === impl DeclaredStatus ===
 
 impl DeclaredStatus {
     /// Compiles the paths; `field` is the path of the rules. `None` if there are none.

@@ -30,8 +30,6 @@ enum Destination {
     Name(String),
 }
 
-// === impl ClusterServices ===
-
 impl ClusterServices {
     /// Creates a resolver for the Services of a cluster.
     pub fn new(client: Client) -> Self {

@@ -61,8 +61,6 @@ struct Returned<'a> {
     limits: LuaLimits,
 }
 
-// === impl Returned ===
-
 impl Returned<'_> {
     fn first(&self) -> LuaValue {
         self.values.front().cloned().unwrap_or(LuaValue::Nil)

@@ -17,8 +17,6 @@ pub(super) const LONGEST: usize = 1_000_000;
 /// How many stack levels to search for the script's position.
 const LEVELS: usize = 16;
 
-// === impl Arguments ===
-
 impl Arguments<'_> {
     /// Returns an argument, or `nil`.
     pub(super) fn value(&self, place: usize) -> LuaValue {
@@ -62,7 +60,6 @@ impl Arguments<'_> {
         number.map(Some).ok_or_else(|| self.type_error(place, "number"))
     }
 
-    /// Returns a table argument.
     pub(super) fn table(&self, place: usize) -> mlua::Result<Table> {
         match self.value(place) {
             LuaValue::Table(table) => Ok(table),

@@ -42,8 +42,8 @@ struct Call {
 /// The number of instructions between two checks.
 const PERIOD: u32 = 100;
 
-/// The same when much memory is in use: one instruction may take milliseconds then, for example to
-/// concatenate or compare long strings.
+/// The number of instructions between two checks when much memory is in use: one instruction may take
+/// milliseconds then, for example to concatenate or compare long strings.
 const CROWDED_PERIOD: u32 = 5;
 
 /// How much memory a call may use before checks become more frequent.
@@ -51,8 +51,6 @@ const CROWDED: usize = 1 << 20;
 
 /// Lua's message when it is out of memory.
 const NO_MEMORY: &str = "not enough memory";
-
-// === impl Budget ===
 
 impl Budget {
     /// Makes a new state check its budget.
@@ -176,7 +174,7 @@ impl Budget {
     pub(super) fn caught_function(self, lua: &Lua) -> mlua::Result<Function> {
         lua.create_function(move |lua, error: LuaValue| {
             self.spend(lua, 0)?;
-            match self.caught(&error) {
+            match self.script_error(&error) {
                 LuaError::Script(_) => match &error {
                     LuaValue::Error(error) => {
                         let text = LuaError::from(&**error).to_string();
@@ -197,7 +195,7 @@ impl Budget {
     }
 
     /// Converts the error value of a script.
-    pub(super) fn caught(&self, error: &LuaValue) -> LuaError {
+    pub(super) fn script_error(&self, error: &LuaValue) -> LuaError {
         let error = match error {
             LuaValue::Error(error) => LuaError::from(&**error),
             LuaValue::String(text) if text == NO_MEMORY => LuaError::OutOfMemory(0),

@@ -12,7 +12,7 @@ use super::arguments::{Arguments, raise};
 /// The longest format, in bytes.
 const LONGEST: usize = 10_000;
 
-/// Creates the library.
+/// Creates the `os` library with the functions that read the time.
 pub(super) fn library(lua: &Lua) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let time = |lua: &Lua, values: Variadic<LuaValue>| {

@@ -13,8 +13,6 @@ pub(super) struct EmptyFields<'a> {
     fields: HashMap<&'a str, Self>,
 }
 
-// === impl EmptyFields ===
-
 impl<'a> EmptyFields<'a> {
     /// Collects the empty fields of the arguments of a script.
     pub(super) fn collect(references: &[&'a Value]) -> Self {

@@ -8,6 +8,7 @@ use crate::Operation;
 
 /// Why a script has no answer. Most messages begin with the name of the script and the line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum LuaError {
     /// The script does not compile.
     #[error("{0}")]
@@ -40,7 +41,6 @@ pub enum LuaError {
     /// The function returned a value of the wrong type.
     #[error("{function} returned {found}, expected {expected}")]
     Type {
-        /// The function.
         function: &'static str,
         /// The expected type.
         expected: &'static str,
@@ -50,7 +50,6 @@ pub enum LuaError {
     /// The returned value cannot be converted to JSON.
     #[error("the result of {function}: {problem}")]
     Result {
-        /// The function.
         function: &'static str,
         /// The problem, with its field.
         problem: String,
@@ -69,8 +68,6 @@ fn before(place: &str) -> String {
         place => format!("{place}: the script "),
     }
 }
-
-// === impl LuaError ===
 
 impl LuaError {
     /// Reports whether the Lua state may be corrupt after this error.
@@ -133,8 +130,6 @@ fn without_stack(text: &str) -> String {
     let text = text.split("\nstack traceback:").next().unwrap_or_default();
     text.to_owned()
 }
-
-// === impl Operation ===
 
 impl Operation {
     /// Returns the name of the function that a script defines for the operation.

@@ -41,8 +41,6 @@ pub(super) fn from_lua(value: &LuaValue, bytes: usize) -> Result<Value, String> 
     conversion.value(value)
 }
 
-// === impl Conversion ===
-
 impl Conversion {
     fn value(&mut self, value: &LuaValue) -> Result<Value, String> {
         self.take(VALUE)?;

@@ -19,7 +19,7 @@ const DEPENDENCY: usize = 5 * size_of::<(String, Value)>();
 
 type Called = fn(&Budget, &Arguments<'_>) -> mlua::Result<LuaValue>;
 
-/// Creates the library.
+/// Creates the `kube` library.
 pub(super) fn library(lua: &Lua, budget: &Budget) -> mlua::Result<Table> {
     let library = lua.create_table()?;
     let functions: [(&'static str, Called); 4] = [

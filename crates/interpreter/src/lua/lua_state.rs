@@ -44,8 +44,6 @@ const MOST_BRANCHES: usize = 4000;
 /// The number of instructions between two budget checks while lines are traced.
 const TRACED_PERIOD: u32 = 10;
 
-// === impl LuaState ===
-
 impl LuaState {
     /// Compiles a script in a new state.
     pub(super) fn new(name: &str, source: &str) -> Result<Self, LuaError> {
@@ -176,7 +174,9 @@ impl LuaState {
         let mut values = returned.map_err(|error| LuaError::from(&error))?;
         match values.pop_front() {
             Some(LuaValue::Boolean(true)) => Ok(values),
-            _ => Err(self.budget.caught(&values.pop_front().unwrap_or(LuaValue::Nil))),
+            _ => Err(self
+                .budget
+                .script_error(&values.pop_front().unwrap_or(LuaValue::Nil))),
         }
     }
 

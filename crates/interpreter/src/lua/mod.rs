@@ -46,7 +46,7 @@ pub use self::{
     trace::{LuaTrace, TracedLine},
 };
 
-/// Limits of a call.
+/// Limits on the time, instructions and memory of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LuaLimits {
     /// The maximum wall-clock time.
@@ -56,8 +56,6 @@ pub struct LuaLimits {
     /// The maximum memory in bytes, including arguments and results.
     pub memory: usize,
 }
-
-// === impl LuaLimits ===
 
 impl Default for LuaLimits {
     /// One second, as in Karmada, and 16 MiB.

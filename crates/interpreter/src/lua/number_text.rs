@@ -1,4 +1,4 @@
-//! Formats numbers.
+//! Formats numbers as Lua does.
 
 /// Formats a number like Karmada's Lua: integers with all digits, others with as many as necessary, in the
 /// notation of Go's `fmt.Sprint`. C prints only the first 14 digits.

@@ -114,8 +114,6 @@ pub(super) fn search(
     Ok(None)
 }
 
-// === impl Matcher ===
-
 impl Matcher<'_> {
     fn step(&mut self) -> Result<(), PatternError> {
         self.steps += 1;
@@ -171,10 +169,10 @@ impl Matcher<'_> {
                             }
                             from = end + 1;
                         }
-                        Some(b'*') => return self.most(at, from, end),
-                        Some(b'+') if is_single => return self.most(at + 1, from, end),
+                        Some(b'*') => return self.match_most(at, from, end),
+                        Some(b'+') if is_single => return self.match_most(at + 1, from, end),
                         Some(b'+') => return Ok(None),
-                        Some(b'-') => return self.least(at, from, end),
+                        Some(b'-') => return self.match_least(at, from, end),
                         _ if is_single => (at, from) = (at + 1, end),
                         _ => return Ok(None),
                     }
@@ -183,7 +181,7 @@ impl Matcher<'_> {
         }
     }
 
-    fn most(&mut self, at: usize, from: usize, end: usize) -> Matched {
+    fn match_most(&mut self, at: usize, from: usize, end: usize) -> Matched {
         let mut count = 0;
         while self.is_single(at + count, from, end) {
             self.step()?;
@@ -197,7 +195,7 @@ impl Matcher<'_> {
         Ok(None)
     }
 
-    fn least(&mut self, mut at: usize, from: usize, end: usize) -> Matched {
+    fn match_least(&mut self, mut at: usize, from: usize, end: usize) -> Matched {
         loop {
             if let Some(matched) = self.matches(at, end + 1)? {
                 return Ok(Some(matched));

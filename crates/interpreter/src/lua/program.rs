@@ -27,8 +27,6 @@ struct Compiled {
 /// The number of idle states to keep.
 const IDLE: usize = 4;
 
-// === impl LuaProgram ===
-
 impl LuaProgram {
     /// Compiles a script for an operation; `name` is its name in errors. A script for retention may be only
     /// the body of the function, as in Karmada's proposal: see [`Self::compile_retention`].

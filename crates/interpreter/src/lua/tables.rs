@@ -1,4 +1,4 @@
-//! `table.concat` with a limit: the one of C formats numbers without one.
+//! `table.concat` with a size limit, which the function of the C library does not have.
 
 use mlua::{Function, Lua, LuaString, Value as LuaValue, Variadic};
 

@@ -21,7 +21,7 @@ pub struct LuaTrace {
     pub answer: Result<Answer, LuaError>,
 }
 
-/// An executed line.
+/// A line that the script executed, with its time and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedLine {
     /// The line number, from 1.
@@ -38,14 +38,10 @@ pub struct TracedLine {
 #[derive(Clone)]
 pub(super) struct Tracing(Arc<Mutex<Vec<(usize, Instant, usize)>>>);
 
-// === impl LuaTrace ===
-
 impl LuaTrace {
     /// The maximum number of recorded lines.
     pub const LONGEST: usize = 100_000;
 }
-
-// === impl Tracing ===
 
 impl Tracing {
     pub(super) fn begin() -> Self {

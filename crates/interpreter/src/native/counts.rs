@@ -41,7 +41,6 @@ pub(super) const HORIZONTAL_POD_AUTOSCALER: &[&str] = &["currentReplicas", "desi
 
 pub(super) const JOB: &[&str] = &["active", "succeeded", "failed"];
 
-/// The observed generation.
 pub(super) const OBSERVED_GENERATION: &str = "observedGeneration";
 
 /// In a collected status: the generation of the object in its cluster.

@@ -11,7 +11,6 @@ use crate::{
 /// Lists the dependencies of objects of one kind.
 pub(super) type DependencyRule = fn(&Fields<'_>) -> Result<Vec<DependentObjectReference>, FieldTypeError>;
 
-/// Returns the rule for a kind.
 pub(super) fn rule(api_version: &str, kind: &str) -> Option<DependencyRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment" | "ReplicaSet" | "DaemonSet") | ("batch/v1", "Job") => {

@@ -6,7 +6,6 @@ use crate::fields::{FieldTypeError, Fields};
 /// Reports whether an object of one kind is healthy.
 pub(super) type HealthRule = fn(&Fields<'_>) -> Result<bool, FieldTypeError>;
 
-/// Returns the rule for a kind.
 pub(super) fn rule(api_version: &str, kind: &str) -> Option<HealthRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment" | "StatefulSet") => is_rolled_out,
@@ -30,7 +29,10 @@ pub(super) fn rule(api_version: &str, kind: &str) -> Option<HealthRule> {
 
 /// Reports whether a condition is `True` and current: its observedGeneration, or that of the status if the
 /// condition has none, must not differ from the object's generation.
-pub(super) fn by_condition(object: &Fields<'_>, condition_type: &str) -> Result<bool, FieldTypeError> {
+pub(super) fn is_healthy_by_condition(
+    object: &Fields<'_>,
+    condition_type: &str,
+) -> Result<bool, FieldTypeError> {
     let Some(condition) = object.condition(condition_type)? else {
         return Ok(false);
     };

@@ -51,8 +51,6 @@ enum NativeRule {
     AggregateStatus(aggregate_status::AggregationRule, fn() -> Timestamp),
 }
 
-// === impl NativeInterpreter ===
-
 impl NativeInterpreter {
     /// Creates the interpreter of Kubernetes' own kinds. `now` returns the time for changed conditions.
     pub fn new(now: fn() -> Timestamp) -> Self {
@@ -113,15 +111,13 @@ impl InterpreterSource for NativeInterpreter {
     }
 }
 
-// === impl NativeRule ===
-
 impl NativeRule {
     fn answer(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {
         Ok(match (self, question) {
             (Self::Health(rule), Question::Health { object }) => Answer::Health(rule(&Fields::new(object))?),
-            (Self::ConditionHealth(condition_type), Question::Health { object }) => {
-                Answer::Health(health::by_condition(&Fields::new(object), condition_type)?)
-            }
+            (Self::ConditionHealth(condition_type), Question::Health { object }) => Answer::Health(
+                health::is_healthy_by_condition(&Fields::new(object), condition_type)?,
+            ),
             (Self::Retain(rule), Question::Retain { desired, observed }) => {
                 let mut retained = desired.clone();
                 rule(&mut retained, observed)?;

@@ -11,18 +11,14 @@ pub(super) type StatusRule = fn(&Fields<'_>) -> Result<Option<Value>, ReflectSta
 
 /// Why a status cannot be collected.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ReflectStatusError {
     /// A field has the wrong type.
     #[error(transparent)]
     Field(#[from] FieldTypeError),
     /// The annotation for the template's generation is not a number.
     #[error("{path}: {value:?} is not a generation")]
-    TemplateGeneration {
-        /// The annotation.
-        path: JsonPath,
-        /// Its value.
-        value: String,
-    },
+    TemplateGeneration { path: JsonPath, value: String },
 }
 
 /// The annotation in which Karmada stores the generation of the resource template. Objects that Karmada did

@@ -22,6 +22,7 @@ pub(super) enum ReplicaRule {
 
 /// Why the replicas of an object are unknown.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ReplicasError {
     /// A field has the wrong type.
     #[error(transparent)]
@@ -29,20 +30,16 @@ pub enum ReplicasError {
     /// The number does not fit into 32 bits.
     #[error("{0} is too large")]
     TooLarge(JsonPath),
-    /// The requirements of its pods are unknown.
+    /// The requirements of the object's pods are unknown.
     #[error("{path}: {source}")]
     Pod {
         /// The path of the pod template.
         path: JsonPath,
-        /// The cause.
         source: PodError,
     },
 }
 
-// === impl ReplicaRule ===
-
 impl ReplicaRule {
-    /// Returns the rule for a kind.
     pub(super) fn for_kind(api_version: &str, kind: &str) -> Option<Self> {
         Some(match (api_version, kind) {
             ("apps/v1", "Deployment" | "ReplicaSet" | "StatefulSet") => Self::Replicas,

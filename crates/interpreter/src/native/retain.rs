@@ -27,7 +27,6 @@ const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 
 const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 
-/// Returns the rule for a kind.
 pub(super) fn rule(api_version: &str, kind: &str) -> Option<RetainRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment") => retain_deployment,

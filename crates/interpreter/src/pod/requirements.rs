@@ -13,18 +13,14 @@ use crate::{
 
 /// Why the requirements of a pod are unknown.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum PodError {
     /// A field has the wrong type.
     #[error(transparent)]
     Field(#[from] FieldTypeError),
     /// A quantity is invalid.
     #[error("{path}: {source}")]
-    Quantity {
-        /// The path.
-        path: JsonPath,
-        /// The problem.
-        source: QuantityError,
-    },
+    Quantity { path: JsonPath, source: QuantityError },
 }
 
 /// Quantities by resource name.

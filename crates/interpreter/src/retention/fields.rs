@@ -21,25 +21,20 @@ use thiserror::Error;
 /// The field that identifies items of lists.
 const LIST_KEY: &str = "name";
 
-/// Compiled paths.
+/// Compiled paths of the fields to retain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RetainedFields(Vec<Path>);
 
 /// Why a path cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RetainedFieldsError {
-    /// It is not a path.
+    /// The text is not a path.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// It selects the whole object, so that no desired value would ever be written.
+    /// The path selects the whole object, so that no desired value would ever be written.
     #[error("{0:?} selects the whole object")]
-    Root(
-        /// The path.
-        String,
-    ),
+    Root(String),
 }
-
-// === impl RetainedFields ===
 
 impl RetainedFields {
     /// Compiles paths.
@@ -93,14 +88,14 @@ mod tests {
     #[test]
     fn values_of_the_cluster_are_kept() {
         for (path, observed, desired, expected) in [
-            // An autoscaler.
+            // An autoscaler has changed the replicas.
             (
                 ".spec.replicas",
                 json!({"spec": {"replicas": 5}}),
                 json!({"spec": {"replicas": 1}}),
                 json!({"spec": {"replicas": 5}}),
             ),
-            // Before an autoscaler exists.
+            // No autoscaler exists yet.
             (
                 ".spec.replicas",
                 json!({"spec": {}}),
@@ -117,7 +112,7 @@ mod tests {
                 json!({"spec": {"containers": [{"name": "main", "env": [{"name": "Y"}]}]}}),
                 json!({"spec": {"containers": [{"name": "main", "env": [{"name": "Y"}, {"name": "HOST", "value": "b"}]}]}}),
             ),
-            // A sidecar.
+            // A webhook has injected a sidecar.
             (
                 ".spec.containers[?(@.name==\"proxy\")]",
                 json!({"spec": {"containers": [{"name": "proxy", "image": "p"}, {"name": "main", "image": "old"}]}}),

@@ -40,8 +40,6 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// How often a server may postpone a call, as in client-go.
 const MOST_POSTPONEMENTS: u32 = 10;
 
-// === impl InterpreterClient ===
-
 impl InterpreterClient {
     /// Creates a client that uses `transport`.
     pub fn new(transport: Transport) -> Self {

@@ -23,15 +23,15 @@ pub struct ResourceInterpreterContext<'a> {
     /// `ResourceInterpreterContext`; servers may omit it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The request.
+    /// The request; absent in a response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<ResourceInterpreterRequest<'a>>,
-    /// The response.
+    /// The response; absent in a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<ResourceInterpreterResponse>,
 }
 
-/// A request.
+/// A question to a webhook. Karmada's type of that name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceInterpreterRequest<'a> {
@@ -45,9 +45,9 @@ pub struct ResourceInterpreterRequest<'a> {
     /// The namespace of the object; empty if it is cluster-scoped.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The operation.
+    /// The operation to perform.
     pub operation: Operation,
-    /// The object.
+    /// The object to interpret.
     #[serde(default)]
     pub object: Cow<'a, Value>,
     /// The observed object, only for [`Operation::Retain`].
@@ -62,7 +62,7 @@ pub struct ResourceInterpreterRequest<'a> {
     pub aggregated_status: Cow<'a, [AggregatedStatusItem]>,
 }
 
-/// A response.
+/// A webhook's answer, or why there is none. Karmada's type of that name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceInterpreterResponse {

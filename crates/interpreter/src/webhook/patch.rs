@@ -9,6 +9,7 @@ use windlass_object::text::{shortened, tidied};
 
 /// Why a patch cannot be applied.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum PatchObjectError {
     /// The document is not a JSON patch.
     #[error("is not a JSON patch: {0}")]
@@ -18,7 +19,6 @@ pub enum PatchObjectError {
     Operation {
         /// The number of the operation, from 1.
         number: usize,
-        /// The cause.
         problem: String,
     },
     /// The patch exceeds the limit on work.

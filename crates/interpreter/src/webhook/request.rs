@@ -32,8 +32,6 @@ pub enum WebhookRequestError {
     Write(#[from] serde_json::Error),
 }
 
-// === impl ResourceInterpreterRequest ===
-
 impl<'a> ResourceInterpreterRequest<'a> {
     /// Creates the request for a question, with a unique `uid`.
     ///
@@ -92,8 +90,6 @@ impl<'a> ResourceInterpreterRequest<'a> {
         )
     }
 }
-
-// === impl ResourceInterpreterContext ===
 
 impl<'a> ResourceInterpreterContext<'a> {
     /// Wraps a request.

@@ -24,18 +24,14 @@ use crate::{
 
 /// Why a webhook's response is not a valid answer.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum WebhookAnswerError {
     /// The response cannot be decoded.
     #[error("cannot decode the response: {0}")]
     Decode(#[from] DecodeError),
     /// The response is of another kind.
     #[error("the response is a {kind:?} of {api_version:?}, not a {CONTEXT_KIND} of {KARMADA_API_VERSION}")]
-    OtherType {
-        /// Its apiVersion.
-        api_version: String,
-        /// Its kind.
-        kind: String,
-    },
+    OtherType { api_version: String, kind: String },
     /// A field that the operation requires is absent.
     #[error("{0}: is missing")]
     Missing(
@@ -78,8 +74,6 @@ pub enum WebhookAnswerError {
 /// Characters of a webhook's text that an error quotes.
 const LONGEST_MESSAGE: usize = 512;
 
-// === impl WebhookAnswerError ===
-
 impl WebhookAnswerError {
     /// Reports whether `failurePolicy: Ignore` applies: the response is invalid. A failure that the webhook
     /// reports, or an invalid patch, is never ignored.
@@ -87,8 +81,6 @@ impl WebhookAnswerError {
         !matches!(self, Self::Failure { .. } | Self::Patch(_))
     }
 }
-
-// === impl Answer ===
 
 impl Answer {
     /// Parses the response to the request `uid` for `question`.
@@ -125,8 +117,6 @@ impl Answer {
     }
 }
 
-// === impl ResourceInterpreterContext ===
-
 impl ResourceInterpreterContext<'_> {
     /// Checks `apiVersion` and `kind` if they are present.
     pub(super) fn check_type(&self) -> Result<(), WebhookAnswerError> {
@@ -140,8 +130,6 @@ impl ResourceInterpreterContext<'_> {
         })
     }
 }
-
-// === impl ResourceInterpreterResponse ===
 
 impl ResourceInterpreterResponse {
     /// Creates the response to a request. An object is sent as a patch of the requested one, if it differs.

@@ -19,8 +19,6 @@ pub(crate) struct RuleMatcher {
     pub(crate) kinds: Option<Vec<String>>,
 }
 
-// === impl RuleMatcher ===
-
 impl RuleMatcher {
     /// Parses a rule. Unknown operations are ignored.
     pub(crate) fn from_rule(rule: &RuleWithOperations) -> Self {
@@ -72,8 +70,6 @@ impl RuleMatcher {
             && meet(&self.api_versions, &other.api_versions)
     }
 }
-
-// === impl RuleWithOperations ===
 
 impl RuleWithOperations {
     /// Validates a rule (`validateRule` of Karmada's `pkg/webhook/configuration`).

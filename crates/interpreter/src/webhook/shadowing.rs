@@ -41,8 +41,6 @@ struct EarlierRule<'a> {
     rule: &'a RuleMatcher,
 }
 
-// === impl ShadowedWebhook ===
-
 /// Formats a log message.
 impl fmt::Display for ShadowedWebhook {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,8 +53,6 @@ impl fmt::Display for ShadowedWebhook {
         )
     }
 }
-
-// === impl Shadowing ===
 
 impl<'a> Shadowing<'a> {
     /// Adds a webhook; returns the earlier webhooks that shadow it, for each operation the first one.
@@ -82,8 +78,6 @@ impl<'a> Shadowing<'a> {
         shadowed
     }
 }
-
-// === impl EarlierRules ===
 
 impl<'a> EarlierRules<'a> {
     /// Returns the first webhook with an overlapping rule. Only rules for a common kind are compared.

@@ -61,8 +61,6 @@ pub(crate) struct WebhookCall {
     pub(crate) timeout: Duration,
 }
 
-// === impl WebhookConfiguration ===
-
 impl WebhookConfiguration {
     /// Returns the name of a webhook configuration.
     ///
@@ -117,8 +115,6 @@ impl WebhookConfiguration {
         }
     }
 }
-
-// === impl ConfiguredWebhook ===
 
 impl ConfiguredWebhook {
     /// Marks the webhook as not callable if there are problems.
@@ -228,8 +224,6 @@ fn check_versions(versions: &[String], problems: &mut FieldProblems) {
     }
 }
 
-// === impl InterpreterClientConfig ===
-
 impl InterpreterClientConfig {
     /// Returns the server, or adds problems (`ValidateWebhookURL` and `ValidateWebhookService` of
     /// `k8s.io/apiserver`).
@@ -276,8 +270,6 @@ impl InterpreterClientConfig {
         Some(bundle)
     }
 }
-
-// === impl InterpreterService ===
 
 impl InterpreterService {
     /// Adds problems; returns whether there were none.

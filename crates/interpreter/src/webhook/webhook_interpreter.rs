@@ -39,10 +39,10 @@ pub enum WebhookError {
     Answer(#[from] WebhookAnswerError),
 }
 
-/// Stands for webhooks that are not listed yet: every question fails.
+/// Placeholder for webhooks that are not listed yet: every question fails.
 pub(super) struct UnlistedWebhooks;
 
-/// Asks one webhook.
+/// Sends questions to one webhook.
 #[derive(Clone)]
 pub struct WebhookInterpreter {
     pub(super) webhook: SharedWebhook,
@@ -50,8 +50,6 @@ pub struct WebhookInterpreter {
     pub(super) full_revision: u64,
     pub(super) caller: Arc<dyn WebhookCaller>,
 }
-
-// === impl WebhookError ===
 
 impl WebhookError {
     /// Reports whether `failurePolicy: Ignore` applies: the call failed or its response is invalid.
@@ -65,8 +63,6 @@ impl WebhookError {
     }
 }
 
-// === impl UnlistedWebhooks ===
-
 impl Interpreter for UnlistedWebhooks {
     fn name(&self) -> String {
         "Webhooks".to_owned()
@@ -77,15 +73,13 @@ impl Interpreter for UnlistedWebhooks {
     }
 }
 
-// === impl WebhookInterpreter ===
-
 impl WebhookInterpreter {
     /// The unique ID in the cluster, `<configuration>/<webhook>`.
     pub fn uid(&self) -> &str {
         &self.webhook.uid
     }
 
-    /// The name of its configuration.
+    /// The name of the webhook's configuration.
     pub fn configuration(&self) -> &str {
         &self.webhook.configuration
     }

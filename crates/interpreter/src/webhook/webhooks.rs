@@ -42,12 +42,12 @@ pub struct Webhooks {
     read: AtomicU64,
 }
 
-/// The state of a webhook configuration.
+/// Whether the webhooks of a configuration are in use, and which are shadowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookConfigurationState {
-    /// Whether its webhooks are in use.
+    /// Whether the webhooks are in use.
     pub usage: WebhookUsage,
-    /// Its webhooks that others shadow.
+    /// Webhooks that other webhooks shadow.
     pub shadowed: Vec<ShadowedWebhook>,
 }
 
@@ -67,9 +67,9 @@ pub enum WebhookUsage {
 #[derive(Default)]
 struct WebhookSet {
     known: BTreeMap<String, KnownConfiguration>,
-    /// By the kinds of their rules, in the order of precedence.
+    /// Webhooks by the kinds of their rules, in the order of precedence.
     by_kind: HashMap<String, Vec<SharedWebhook>>,
-    /// Those with a rule for any kind, in the order of precedence.
+    /// Webhooks with a rule for any kind, in the order of precedence.
     any_kind: Vec<SharedWebhook>,
 }
 
@@ -84,8 +84,6 @@ struct KnownConfiguration {
     webhooks: Vec<SharedWebhook>,
     problems: Vec<CustomizationProblem>,
 }
-
-// === impl Webhooks ===
 
 impl Webhooks {
     /// Creates an empty, unlisted set; `caller` calls the webhooks.
@@ -222,8 +220,6 @@ fn without_trust(written: &Value) -> Value {
     }
     written
 }
-
-// === impl WebhookSet ===
 
 impl WebhookSet {
     fn new(known: BTreeMap<String, KnownConfiguration>) -> Self {

@@ -106,7 +106,7 @@ async fn the_ca_bundle_verifies_the_server() {
         (authority.pem(), true),
         (both, true),
         (other.pem(), false),
-        // The system's root certificates do not include our CA.
+        // The system's root certificates do not include the test CA.
         (String::new(), false),
     ] {
         let said = health(&server.interpreter(&bundle, path)).await;

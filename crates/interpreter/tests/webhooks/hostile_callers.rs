@@ -51,7 +51,7 @@ async fn an_invalid_request_gets_an_http_error() {
     let mut get = post("/", "application/json", "");
     *get.method_mut() = Method::GET;
     for (request, expected) in [
-        (get, (405, "only POST is answered")),
+        (get, (405, "only POST is supported")),
         (post("/none", "application/json", "{}"), (404, "not found")),
         (
             post("/", "text/plain", "{}"),
@@ -110,7 +110,7 @@ async fn every_response_has_the_uid_of_its_request() {
         (
             request_json("other", "InterpretHealth"),
             500,
-            "the answer is not one for InterpretHealth",
+            "the answer does not fit the operation InterpretHealth",
         ),
         (request_json("a", "Retain"), 404, "no handler for Retain at /"),
         (

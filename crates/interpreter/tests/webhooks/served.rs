@@ -51,8 +51,6 @@ struct FixedAddress(SocketAddr);
 
 pub(crate) type RawResponse = http::Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-// === impl Served ===
-
 impl Served {
     /// Starts a server of handlers with a certificate of `authority`.
     pub(crate) async fn start(authority: &TestAuthority, server: InterpreterServer) -> Self {
@@ -149,7 +147,6 @@ pub(crate) fn webhook(name: &str, ca_bundle: &str, path: &str) -> Value {
     })
 }
 
-/// Replaces the webhooks.
 pub(crate) fn replace(webhooks: &Webhooks, items: &[Value]) {
     let states = webhooks.replace(&[json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterWebhookConfiguration",

@@ -1,4 +1,4 @@
-//! Parses filter expressions.
+//! Parses filter expressions: `[?(@.name == 'a')]`.
 
 use serde_json::Value;
 
@@ -7,8 +7,6 @@ use crate::path::{PathFilter, PathOperand, PathOperator};
 
 /// The maximum nesting of filters.
 const DEEPEST_FILTER: usize = 8;
-
-// === impl Parser ===
 
 impl Parser<'_> {
     /// Parses a filter without its parentheses.

@@ -1,4 +1,4 @@
-//! Parses paths.
+//! Parses a path into its steps.
 
 mod filter;
 
@@ -35,16 +35,12 @@ struct Fault {
     position: usize,
 }
 
-// === impl PathError ===
-
 impl PathError {
     /// The column of the problem, in characters from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 }
-
-// === impl Path ===
 
 impl Path {
     /// Parses a path.
@@ -76,8 +72,6 @@ impl Path {
         }
     }
 }
-
-// === impl Parser ===
 
 impl Parser<'_> {
     fn path(&mut self) -> Parsed<Vec<PathStep>> {

@@ -36,7 +36,7 @@ fn paths() -> impl Strategy<Value = Path> {
     texts.prop_filter_map("has too many \"..\"", |text| Path::parse(&text).ok())
 }
 
-/// The number of values in a value, by walking it.
+/// Counts a value and everything nested in it.
 fn count(value: &Value) -> usize {
     let items = value.as_array().into_iter().flatten();
     let fields = value.as_object().into_iter().flat_map(Map::values);

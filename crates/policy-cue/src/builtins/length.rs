@@ -25,5 +25,5 @@ fn len<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<'a>> {
     let length = length.and_then(|length| i64::try_from(length).ok());
     length
         .map(CueValue::integer)
-        .ok_or_else(|| arguments.error("it has no length"))
+        .ok_or_else(|| arguments.error("the argument has no length"))
 }

@@ -88,7 +88,9 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
             Some(part) => arguments.evaluation.new_list(part.to_vec()),
             None => {
                 let length = items.len();
-                Err(arguments.error(format!("{start} to {end} is not within its {length} items")))
+                Err(arguments.error(format!(
+                    "the range {start} to {end} exceeds the {length} items of the list"
+                )))
             }
         }
     }),

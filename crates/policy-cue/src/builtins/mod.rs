@@ -64,8 +64,6 @@ pub(crate) fn functions_of(package: &str) -> Vec<&'static str> {
     found.map(|function| function.name).collect()
 }
 
-// === impl BuiltinFunction ===
-
 impl BuiltinFunction {
     const fn new(
         package: &'static str,
@@ -83,12 +81,12 @@ impl BuiltinFunction {
         }
     }
 
-    /// Reports whether it returns a boolean: CUE treats a call without its first argument as a constraint.
+    /// Reports whether this function returns a boolean: CUE treats a call without its first argument as a
+    /// constraint.
     pub(crate) fn is_predicate(&self) -> bool {
         self.result == KindSet::BOOL
     }
 
-    /// Calls the function.
     pub(crate) fn call<'a>(
         &'static self,
         evaluation: &mut Evaluation<'a, '_>,
@@ -132,8 +130,6 @@ impl fmt::Debug for BuiltinFunction {
         write!(formatter, "{self}")
     }
 }
-
-// === impl Arguments ===
 
 impl<'a> Arguments<'_, 'a, '_> {
     fn error(&self, message: impl Into<FailureMessage>) -> SharedFailure {

@@ -135,7 +135,7 @@ fn parse_float<'a>(arguments: &mut Arguments<'_, 'a, '_>) -> Evaluated<CueValue<
     let lower = unsigned.to_ascii_lowercase();
     if lower.starts_with("0x") || lower.contains('_') || matches!(lower.as_str(), "inf" | "infinity" | "nan")
     {
-        let message = "strconv.ParseFloat of what is not a decimal number";
+        let message = "strconv.ParseFloat supports only decimal numbers";
         return Err(EvaluationFailure::new(
             Severity::Unsupported,
             arguments.evaluation.position(),

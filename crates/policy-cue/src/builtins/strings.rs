@@ -112,7 +112,9 @@ pub(super) const FUNCTIONS: &[BuiltinFunction] = &[
         let (start, end) = (arguments.count(1)?, arguments.count(2)?);
         let length = arguments.text(0)?.chars().count();
         if start > end || end > length {
-            return Err(arguments.error(format!("{start} to {end} is not within its {length} characters")));
+            return Err(arguments.error(format!(
+                "the range {start} to {end} exceeds the {length} characters of the string"
+            )));
         }
         let text: String = arguments.text(0)?.chars().skip(start).take(end - start).collect();
         arguments.new_text(&text)

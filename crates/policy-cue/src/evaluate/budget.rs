@@ -16,8 +16,6 @@ pub(super) struct Spending<'b> {
     limits: &'b CueBudget<'b>,
 }
 
-// === impl Spending ===
-
 impl<'b> Spending<'b> {
     pub(super) fn new(limits: &'b CueBudget<'b>) -> Self {
         Self {
@@ -33,11 +31,11 @@ impl<'b> Spending<'b> {
         if self.steps > self.limits.steps {
             return Err(exhausted(
                 position,
-                "it took too many steps; do less in the program",
+                "the program took too many steps; make it do less",
             ));
         }
         if self.steps.is_multiple_of(BETWEEN_LOOKS) && (self.limits.has_run_out)() {
-            return Err(exhausted(position, "it took too long; do less in the program"));
+            return Err(exhausted(position, "the program took too long; make it do less"));
         }
         Ok(())
     }
@@ -46,7 +44,10 @@ impl<'b> Spending<'b> {
     pub(super) fn take(&mut self, position: SourcePosition, bytes: usize) -> Evaluated<()> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.bytes {
-            return Err(exhausted(position, "its values are too large; make smaller ones"));
+            return Err(exhausted(
+                position,
+                "the values of the program are too large; make smaller ones",
+            ));
         }
         Ok(())
     }

@@ -35,8 +35,6 @@ struct Candidate<'a> {
     modes: Vec<(DefaultMode, DefaultMode)>,
 }
 
-// === impl Candidate ===
-
 impl Candidate<'_> {
     /// Combines the marks; `used` tells for each disjunction whether a marked value remains.
     fn mode(&self, marks: &[(bool, bool)]) -> DefaultMode {
@@ -49,8 +47,6 @@ impl Candidate<'_> {
         mode
     }
 }
-
-// === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
     /// Returns the alternatives that are consistent with the value and all disjunctions.
@@ -218,7 +214,7 @@ impl<'a> Evaluation<'a, '_> {
 
     fn conflict(&self, left: &CueValue<'a>, right: &CueValue<'a>) -> SharedFailure {
         let (left, right) = (self.describe(left), self.describe(right));
-        self.error(format!("it cannot be {left} and {right} at once"))
+        self.error(format!("the value cannot be both {left} and {right}"))
     }
 }
 

@@ -14,8 +14,6 @@ use crate::{
     syntax::{Clause, Comprehension, Expression},
 };
 
-// === impl Evaluation ===
-
 impl<'a> Evaluation<'a, '_> {
     /// Returns one scope for each iteration of the body.
     pub(super) fn scopes_of(

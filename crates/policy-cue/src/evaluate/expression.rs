@@ -1,4 +1,4 @@
-//! Evaluates expressions.
+//! Evaluates expressions to values.
 
 use serde_json::Value;
 
@@ -19,8 +19,6 @@ enum JoinedText<'a> {
     One(SharedRef<'a, str>),
     Several(String),
 }
-
-// === impl JoinedText ===
 
 impl<'a> JoinedText<'a> {
     fn push(&mut self, part: SharedRef<'a, str>) {
@@ -47,8 +45,6 @@ impl<'a> JoinedText<'a> {
         }
     }
 }
-
-// === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
     /// Evaluates an expression; the value may be a choice or a kind.
@@ -140,7 +136,9 @@ impl<'a> Evaluation<'a, '_> {
 
     pub(super) fn require_concrete(&self, value: CueValue<'a>) -> Evaluated<CueValue<'a>> {
         match value {
-            CueValue::Kind(kind) => Err(self.incomplete(format!("it is only known to be {kind}"))),
+            CueValue::Kind(kind) => Err(self.incomplete(format!(
+                "the value is not concrete: only its kind, {kind}, is known"
+            ))),
             value => Ok(value),
         }
     }
@@ -252,7 +250,9 @@ impl<'a> Evaluation<'a, '_> {
         if let CueValue::Kind(kind) = value
             && kind.intersects(wanted)
         {
-            return self.incomplete(format!("it is only known to be {kind}"));
+            return self.incomplete(format!(
+                "the value is not concrete: only its kind, {kind}, is known"
+            ));
         }
         self.error(format!("{} is not {wanted}", self.describe(value)))
     }

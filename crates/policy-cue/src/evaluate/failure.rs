@@ -36,13 +36,11 @@ pub(crate) enum FailureMessage {
     Argument(&'static BuiltinFunction, SharedFailure),
 }
 
-/// Shared by many dependents.
+/// A failure, shared by all values that depend on it.
 pub(crate) type SharedFailure = Rc<EvaluationFailure>;
 
 /// A value or a failure.
 pub(crate) type Evaluated<T> = Result<T, SharedFailure>;
-
-// === impl EvaluationFailure ===
 
 impl EvaluationFailure {
     pub(crate) fn new(
@@ -70,13 +68,11 @@ impl EvaluationFailure {
         self.severity >= Severity::Incomplete
     }
 
-    /// Reports whether it ends the evaluation.
+    /// Reports whether this failure ends the evaluation.
     pub(crate) fn is_final(&self) -> bool {
         self.severity <= Severity::Unsupported
     }
 }
-
-// === impl FailureMessage ===
 
 impl From<&'static str> for FailureMessage {
     fn from(message: &'static str) -> Self {

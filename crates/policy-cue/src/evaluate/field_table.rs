@@ -10,15 +10,13 @@ const FEW: usize = 32;
 #[derive(Default)]
 pub(super) struct FieldTable<'a> {
     fields: Vec<(SharedRef<'a, str>, NodeId)>,
-    /// An index, if there are many.
+    /// Index of fields by name; only if there are many fields.
     #[expect(
         clippy::box_collection,
         reason = "a table without one, the usual case, is smaller by five words"
     )]
     index: Option<Box<HashMap<SharedRef<'a, str>, NodeId>>>,
 }
-
-// === impl FieldTable ===
 
 impl<'a> FieldTable<'a> {
     pub(super) fn get(&self, label: &str) -> Option<NodeId> {

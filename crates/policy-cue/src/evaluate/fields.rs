@@ -11,8 +11,6 @@ use crate::{
     syntax::{Expression, ExpressionKind},
 };
 
-// === impl Evaluation ===
-
 impl<'a> Evaluation<'a, '_> {
     /// Returns only failures that end the evaluation.
     pub(super) fn insert(
@@ -77,7 +75,7 @@ impl<'a> Evaluation<'a, '_> {
         let node = self.new_node(Conjunct::Expression(expression, scope))?;
         let value = self.evaluate_node(node);
         let is_incomplete = value.as_ref().is_err_and(|failure| failure.is_incomplete());
-        // 0.4.3 evaluates the operands completely, except structs.
+        // CUE v0.4.3 evaluates the operands completely, except structs.
         if !matches!(expression.kind, ExpressionKind::Struct(_)) && (value.is_ok() || is_incomplete) {
             self.settle(node)?;
         }

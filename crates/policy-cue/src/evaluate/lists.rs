@@ -12,8 +12,6 @@ use crate::{
     syntax::Element,
 };
 
-// === impl Evaluation ===
-
 impl<'a> Evaluation<'a, '_> {
     pub(super) fn add_lists(&mut self, id: NodeId, so_far: &mut Unification<'a>) -> Evaluated<()> {
         let mut pending = std::mem::take(&mut so_far.lists);
@@ -27,7 +25,7 @@ impl<'a> Evaluation<'a, '_> {
                     let (items, failure) = self.items(elements, scope, length)?;
                     if let Some(failure) = failure {
                         so_far.fail(failure);
-                        // The known part may be an error.
+                        // The known part of an incomplete list may be an error.
                         merged = Some(self.merge(merged, items)?);
                         continue;
                     }
@@ -41,7 +39,7 @@ impl<'a> Evaluation<'a, '_> {
             }
             match length {
                 Some(length) if length != count => {
-                    let message = format!("it cannot have {length} and {count} items at once");
+                    let message = format!("the list cannot have both {length} and {count} items");
                     so_far.fail(EvaluationFailure::error(self.position, message));
                 }
                 _ => length = Some(count),
@@ -103,7 +101,7 @@ impl<'a> Evaluation<'a, '_> {
             if let Some(most) = most
                 && items.len() > most
             {
-                let message = format!("it cannot have {} and {most} items at once", items.len());
+                let message = format!("the list cannot have both {} and {most} items", items.len());
                 let failure = self.error(message);
                 return Ok((items, Some(failure)));
             }

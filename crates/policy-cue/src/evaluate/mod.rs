@@ -58,8 +58,6 @@ pub(crate) fn evaluate<'a>(
     evaluation.run(program, inputs, output)
 }
 
-// === impl Evaluation ===
-
 impl<'a> Evaluation<'a, '_> {
     fn run(
         &mut self,
@@ -86,7 +84,7 @@ impl<'a> Evaluation<'a, '_> {
         }
         match self.nodes[root.index()].field(output) {
             Some(node) => self.output(node, output).map(Some),
-            // The incomplete part might have declared it.
+            // The incomplete part of the program might have declared the output field.
             None => evaluated.map(|_| None).map_err(whole),
         }
     }
@@ -207,15 +205,11 @@ impl<'a> Evaluation<'a, '_> {
     }
 }
 
-// === impl NodeId ===
-
 impl NodeId {
     fn index(self) -> usize {
         self.0 as usize
     }
 }
-
-// === impl ScopeId ===
 
 impl ScopeId {
     fn index(self) -> usize {

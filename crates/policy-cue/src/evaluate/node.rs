@@ -33,7 +33,7 @@ pub(super) enum NodeState<'a> {
 }
 
 pub(super) struct Node<'a> {
-    /// Nearly always one.
+    /// The parts to unify; nearly always one.
     pub(super) conjuncts: SmallVec<[Conjunct<'a>; 1]>,
     pub(super) state: NodeState<'a>,
     /// The known kind or scalar, during the evaluation of the rest.
@@ -56,8 +56,6 @@ pub(super) enum ScopeNames<'a> {
     Struct(NodeId),
     For { key: CueValue<'a>, item: ValuePlace<'a> },
 }
-
-// === impl Node ===
 
 impl<'a> Node<'a> {
     pub(super) fn new(conjunct: Conjunct<'a>) -> Self {

@@ -15,8 +15,6 @@ use crate::{
     syntax::{BinaryOperation, BinaryOperator, Expression, ExpressionKind},
 };
 
-// === impl Evaluation ===
-
 impl<'a> Evaluation<'a, '_> {
     /// Evaluates operators of one precedence from left to right.
     pub(super) fn operations(
@@ -72,7 +70,7 @@ impl<'a> Evaluation<'a, '_> {
         let is_so = match value {
             Err(failure) if failure.is_final() || failure.severity == Severity::Cycle => return Err(failure),
             Err(_) => wants_bottom,
-            // An undecided value is neither.
+            // An undecided value neither equals nor differs from `_|_`.
             Ok(value) => match self.decide(value) {
                 Err(_) => false,
                 Ok(CueValue::Kind(_)) => wants_bottom,
@@ -122,7 +120,7 @@ impl<'a> Evaluation<'a, '_> {
 
     fn mismatched(&self, left: &CueValue<'a>, right: &CueValue<'a>, symbol: &str) -> SharedFailure {
         let (left, right) = (self.kind(left), self.kind(right));
-        self.error(format!("{symbol:?} does not work between {left} and {right}"))
+        self.error(format!("{symbol:?} cannot be applied to {left} and {right}"))
     }
 
     /// Reports whether values are equal; `wanted` is the outcome that the operator tests for.
@@ -144,7 +142,7 @@ impl<'a> Evaluation<'a, '_> {
             return Err(self.mismatched(left, right, "=="));
         };
         if left.len() != right.len() {
-            // 0.4.3 treats these as neither equal nor unequal.
+            // CUE v0.4.3 treats these as neither equal nor unequal.
             return Ok(!wanted);
         }
         self.spending.enter(self.position)?;
@@ -254,8 +252,7 @@ impl<'a> Evaluation<'a, '_> {
             .decimal
             .to_u64()
             .and_then(|times| usize::try_from(times).ok());
-        let times =
-            times.ok_or_else(|| self.error("it cannot be repeated less than 0 times, or so often"))?;
+        let times = times.ok_or_else(|| self.error("the number of repetitions is negative or too large"))?;
         if let CueValue::Text(text) = repeated {
             self.take(text.len().saturating_mul(times))?;
             return Ok(CueValue::text(&text.repeat(times)));

@@ -54,8 +54,6 @@ pub(super) fn error(failure: &EvaluationFailure, path: &str) -> EvaluationError 
     }
 }
 
-// === impl Trail ===
-
 impl Trail<'_> {
     fn describe(&self) -> String {
         let mut text = self.before.map(Self::describe).unwrap_or_default();
@@ -82,8 +80,6 @@ impl Trail<'_> {
         error(failure, &self.describe())
     }
 }
-
-// === impl Evaluation ===
 
 impl<'a> Evaluation<'a, '_> {
     /// Lists the fields of a struct.
@@ -221,7 +217,7 @@ impl<'a> Evaluation<'a, '_> {
     fn not_concrete(&self, value: CueValue<'a>) -> SharedFailure {
         match self.require_concrete(value) {
             Err(failure) => failure,
-            Ok(_) => self.incomplete("it is not decided"),
+            Ok(_) => self.incomplete("the value is undecided"),
         }
     }
 

@@ -22,8 +22,6 @@ enum Selector<'s> {
     Index(u64),
 }
 
-// === impl Evaluation ===
-
 impl<'a> Evaluation<'a, '_> {
     /// Returns the place of a reference, or the value of any other expression.
     pub(super) fn place(&mut self, expression: &'a Expression, scope: ScopeId) -> Evaluated<ValuePlace<'a>> {
@@ -106,7 +104,7 @@ impl<'a> Evaluation<'a, '_> {
         let value = match place {
             ValuePlace::Value(value) => value.clone(),
             ValuePlace::Node(node) => match &self.nodes[node.index()].state {
-                // Its fields are known so far.
+                // Use the fields that are known so far.
                 NodeState::Evaluating if self.nodes[node.index()].scalar.is_none() => CueValue::Node(*node),
                 _ => self.evaluate_node(*node)?,
             },

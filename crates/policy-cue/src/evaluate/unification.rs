@@ -39,8 +39,6 @@ pub(super) enum PendingList<'a> {
     Items(Vec<ValuePlace<'a>>),
 }
 
-// === impl Unification ===
-
 impl Unification<'_> {
     pub(super) fn new() -> Self {
         Self {
@@ -67,7 +65,7 @@ impl Unification<'_> {
         let left = self.kind & kind;
         if left.is_empty() {
             if !self.kind.is_empty() {
-                let message = format!("it cannot be {} and {} at once", self.kind, kind);
+                let message = format!("the value cannot be both {} and {}", self.kind, kind);
                 self.fail(EvaluationFailure::error(position, message));
             }
             self.kind = left;

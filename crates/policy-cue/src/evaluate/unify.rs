@@ -18,8 +18,6 @@ use crate::{
     syntax::{Declaration, ExpressionKind, StructLiteral},
 };
 
-// === impl Evaluation ===
-
 impl<'a> Evaluation<'a, '_> {
     /// Evaluates a field once.
     pub(super) fn evaluate_node(&mut self, id: NodeId) -> Evaluated<CueValue<'a>> {
@@ -30,7 +28,7 @@ impl<'a> Evaluation<'a, '_> {
                 return match &node.scalar {
                     Some(scalar) => Ok(scalar.clone()),
                     None => {
-                        let message = "it depends on itself: a cycle of references";
+                        let message = "the field depends on itself: a cycle of references";
                         Err(EvaluationFailure::new(Severity::Cycle, self.position, message))
                     }
                 };
@@ -237,7 +235,7 @@ impl<'a> Evaluation<'a, '_> {
         match &so_far.scalar {
             Some(scalar) if !self.are_equal_scalars(scalar, &value) => {
                 let (left, right) = (self.describe(scalar), self.describe(&value));
-                let message = format!("it cannot be {left} and {right} at once");
+                let message = format!("the value cannot be both {left} and {right}");
                 so_far.fail(EvaluationFailure::error(self.position, message));
             }
             Some(_) => {}
@@ -346,7 +344,7 @@ impl<'a> Evaluation<'a, '_> {
             so_far.restrict(KindSet::STRUCT, self.position);
         }
         let incomplete = so_far.incomplete();
-        // 0.4.3 evaluates choices last.
+        // CUE v0.4.3 evaluates choices last.
         if let Some(failure) = &incomplete
             && !so_far.choices.is_empty()
             && so_far.scalar.is_none()

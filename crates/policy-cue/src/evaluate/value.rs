@@ -41,14 +41,11 @@ pub(crate) struct Choice<'a> {
     pub(crate) has_marks: bool,
 }
 
-/// The place of a value.
 #[derive(Clone)]
 pub(crate) enum ValuePlace<'a> {
     Node(NodeId),
     Value(CueValue<'a>),
 }
-
-// === impl SharedRef ===
 
 impl<T: ?Sized> Clone for SharedRef<'_, T> {
     fn clone(&self) -> Self {
@@ -89,8 +86,6 @@ impl Borrow<str> for SharedRef<'_, str> {
         self
     }
 }
-
-// === impl CueValue ===
 
 impl<'a> CueValue<'a> {
     pub(crate) fn number(number: CueNumber) -> Self {

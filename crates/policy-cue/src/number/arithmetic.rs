@@ -42,8 +42,6 @@ fn combined(left: &CueNumber, right: &CueNumber, decimal: Decimal) -> Result<Cue
     })
 }
 
-// === impl CueNumber ===
-
 impl CueNumber {
     pub(crate) fn plus(&self, other: &Self) -> Result<Self, ArithmeticError> {
         combined(self, other, sum(&self.decimal, &other.decimal)?)
@@ -72,7 +70,7 @@ fn sum(left: &Decimal, right: &Decimal) -> Result<Decimal, ArithmeticError> {
     if (left.exponent - right.exponent).abs() > super::decimal::LARGEST_EXPONENT {
         return Err(ArithmeticError::OutOfRange);
     }
-    let (left, right) = (&without_the_rest(left, right), &without_the_rest(right, left));
+    let (left, right) = (&replace_negligible(left, right), &replace_negligible(right, left));
     let (a, b, exponent) = aligned(left, right);
     Ok(if left.is_negative == right.is_negative {
         Decimal::new(left.is_negative, a + b, exponent)
@@ -85,7 +83,7 @@ fn sum(left: &Decimal, right: &Decimal) -> Result<Decimal, ArithmeticError> {
 }
 
 /// Replaces a number that is negligible next to `other` by a small one of the same sign.
-fn without_the_rest<'n>(number: &'n Decimal, other: &Decimal) -> std::borrow::Cow<'n, Decimal> {
+fn replace_negligible<'n>(number: &'n Decimal, other: &Decimal) -> std::borrow::Cow<'n, Decimal> {
     let last_digit = other.exponent.min(other.adjusted() - PRECISION);
     let small = last_digit - PRECISION;
     if other.is_zero() || number.adjusted() >= small || number.exponent >= small {

@@ -40,8 +40,6 @@ pub(super) fn count_digits(number: &BigUint) -> i64 {
     i64::try_from(number.to_string().len()).unwrap_or(i64::MAX)
 }
 
-// === impl Decimal ===
-
 impl Decimal {
     pub(crate) fn new(is_negative: bool, coefficient: BigUint, exponent: i64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Parses number literals.
+//! Parses number literals, such as `0x1F`, `1_000` and `1.5Ki`.
 
 use num_bigint::BigUint;
 
@@ -35,7 +35,9 @@ pub(crate) fn parse_literal(text: &str) -> Result<CueNumber, String> {
         || text.contains("_E")
         || text.ends_with('_')
     {
-        return Err(format!("{text:?} is not a number: no \"_\" ends its digits"));
+        return Err(format!(
+            "{text:?} is not a number: \"_\" is allowed only between digits"
+        ));
     }
     let digits: String = text.chars().filter(|character| *character != '_').collect();
     for (prefix, radix) in PREFIXES {
@@ -57,7 +59,7 @@ pub(crate) fn parse_literal(text: &str) -> Result<CueNumber, String> {
     }
     let decimal = Decimal::parse(&digits).ok_or_else(|| {
         if digits.contains(['e', 'E']) {
-            format!("{text:?} is out of range; exponents go to 100000")
+            format!("{text:?} is out of range; the largest exponent is 100000")
         } else {
             wrong()
         }

@@ -19,8 +19,6 @@ pub(crate) struct CueNumber {
     pub(crate) is_integer: bool,
 }
 
-// === impl CueNumber ===
-
 impl CueNumber {
     pub(crate) fn integer(decimal: Decimal) -> Self {
         Self {

@@ -71,8 +71,6 @@ fn is_rounded_up(
     }
 }
 
-// === impl Decimal ===
-
 impl Decimal {
     /// Rounds to at most this number of digits.
     pub(super) fn rounded(self, digits: i64, mode: RoundingMode) -> Result<Self, ArithmeticError> {

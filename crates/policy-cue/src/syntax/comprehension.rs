@@ -7,8 +7,6 @@ use crate::syntax::{
     tree::{Clause, Comprehension},
 };
 
-// === impl Parser ===
-
 impl<'s> Parser<'s> {
     /// Parses the rest of a comprehension after its first keyword.
     pub(super) fn comprehension(&mut self, keyword: Token<'s>) -> Parsed<Comprehension> {
@@ -25,7 +23,7 @@ impl<'s> Parser<'s> {
                 self.refuse(
                     self.token.position,
                     "let clause",
-                    "write its expression where it is used",
+                    "write the expression where its name is used",
                 );
                 self.advance()?;
                 self.expect(TokenKind::Identifier)?;

@@ -1,4 +1,4 @@
-//! Parses expressions.
+//! Parses expressions by operator precedence.
 
 use crate::{
     number::parse_literal,
@@ -42,8 +42,6 @@ const PRECEDENCES: &[&[(TokenKind, BinaryOperator)]] = &[
         (TokenKind::Slash, BinaryOperator::Divide),
     ],
 ];
-
-// === impl Parser ===
 
 impl<'s> Parser<'s> {
     /// Parses an expression: alternatives separated by `|`.

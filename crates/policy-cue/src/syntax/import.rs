@@ -16,8 +16,6 @@ pub(crate) struct ImportSpecification {
     pub(crate) path: String,
 }
 
-// === impl Parser ===
-
 impl Parser<'_> {
     pub(super) fn imports(&mut self) -> Vec<ImportSpecification> {
         let mut imports = Vec::new();

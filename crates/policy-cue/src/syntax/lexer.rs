@@ -82,8 +82,6 @@ fn ends_line(kind: TokenKind) -> bool {
     )
 }
 
-// === impl Lexer ===
-
 impl<'s> Lexer<'s> {
     pub(crate) fn new(source: &'s str) -> Self {
         Self {
@@ -290,7 +288,11 @@ impl<'s> Lexer<'s> {
                         return Err(wrong("an attribute has no interpolation; write its value"));
                     }
                 }
-                Some('\n') | None => return Err(wrong("it does not end on its line; close its parentheses")),
+                Some('\n') | None => {
+                    return Err(wrong(
+                        "the attribute does not end on its line; close its parentheses",
+                    ));
+                }
                 Some(_) => {}
             }
         }
@@ -344,7 +346,7 @@ impl<'s> Lexer<'s> {
             self.step();
         }
         self.skip(end.len());
-        let message = "it is not part of policy CUE; write one line with \\n";
+        let message = "not part of policy CUE; write one line with \\n";
         CueProblem::new(start, "string of several lines", message)
     }
 
@@ -363,7 +365,7 @@ impl<'s> Lexer<'s> {
         CueProblem::new(
             start,
             "bytes literal",
-            "it is not part of policy CUE; use a string in double quotes",
+            "not part of policy CUE; use a string in double quotes",
         )
     }
 }

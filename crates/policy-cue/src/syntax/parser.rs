@@ -60,8 +60,6 @@ enum LabelForm {
     NotALabel,
 }
 
-// === impl Parser ===
-
 impl<'s> Parser<'s> {
     pub(super) fn advance(&mut self) -> Parsed<Token<'s>> {
         let next = self.lexer.next()?;
@@ -101,14 +99,14 @@ impl<'s> Parser<'s> {
     }
 
     pub(super) fn refuse(&mut self, position: SourcePosition, construct: &'static str, advice: &str) {
-        let message = format!("it is not part of policy CUE; {advice}");
+        let message = format!("not part of policy CUE; {advice}");
         self.problems.push(CueProblem::new(position, construct, message));
     }
 
     /// Parses a nested construct, unless it is too deep.
     pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEEPEST {
-            let message = format!("it is nested more than {DEEPEST} deep; give parts of it names");
+            let message = format!("more than {DEEPEST} levels; give parts of the expression names");
             return Err(CueProblem::new(self.token.position, "nesting", message));
         }
         self.depth += 1;
@@ -206,7 +204,7 @@ impl<'s> Parser<'s> {
                 return Ok(None);
             }
             TokenKind::Ellipsis => {
-                // Structs are open without it.
+                // Skip `...`: structs are open without it.
                 self.advance()?;
                 if !self.is_comma() && !self.is(TokenKind::CloseBrace) && !self.is(TokenKind::End) {
                     self.refuse(start.position, "ellipsis", "write \"...\" alone, or nothing");
@@ -363,7 +361,7 @@ fn form(start: Token<'_>, expression: Expression) -> LabelForm {
         ExpressionKind::Bool(value) => LabelForm::Quoted(value.to_string()),
         ExpressionKind::Interpolation(_) => LabelForm::Refused("dynamic field", "write its name"),
         ExpressionKind::List(_) => LabelForm::Refused("pattern constraint", "write each field"),
-        // It was rejected already.
+        // The expression was rejected already.
         ExpressionKind::Top if start.text != "_" => LabelForm::Quoted(String::new()),
         _ => LabelForm::NotALabel,
     }

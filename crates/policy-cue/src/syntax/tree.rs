@@ -112,7 +112,7 @@ pub(crate) enum Declaration {
 pub(crate) struct FieldDeclaration {
     pub(crate) position: SourcePosition,
     pub(crate) label: String,
-    /// Whether names can refer to it: quoted labels are not in scope.
+    /// Whether names can refer to the field: quoted labels are not in scope.
     pub(crate) is_name: bool,
     pub(crate) is_optional: bool,
     pub(crate) value: Expression,
@@ -167,8 +167,6 @@ pub(crate) enum BinaryOperator {
     Or,
 }
 
-// === impl Expression ===
-
 impl Expression {
     pub(crate) fn new(position: SourcePosition, kind: ExpressionKind) -> Self {
         Self { position, kind }
@@ -179,8 +177,6 @@ impl Expression {
         Self::new(position, ExpressionKind::Top)
     }
 }
-
-// === impl BinaryOperator ===
 
 impl BinaryOperator {
     pub(crate) fn symbol(self) -> &'static str {
@@ -202,8 +198,6 @@ impl BinaryOperator {
         }
     }
 }
-
-// === impl UnaryOperator ===
 
 impl UnaryOperator {
     pub(crate) fn symbol(self) -> &'static str {

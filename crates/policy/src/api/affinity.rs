@@ -38,7 +38,7 @@ pub struct NodeAffinity {
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["nodeSelectorTerms"]))]
 pub struct NodeSelector {
-    /// The terms.
+    /// The terms, of which a node must match one.
     pub node_selector_terms: Vec<NodeSelectorTerm>,
 }
 
@@ -76,7 +76,7 @@ pub struct NodeSelectorRequirement {
 pub struct PreferredSchedulingTerm {
     /// The weight, from 1 to 100.
     pub weight: i32,
-    /// The nodes.
+    /// Matches the preferred nodes.
     pub preference: NodeSelectorTerm,
 }
 
@@ -125,6 +125,6 @@ pub struct PodAffinityTerm {
 pub struct WeightedPodAffinityTerm {
     /// The weight, from 1 to 100.
     pub weight: i32,
-    /// The pods.
+    /// Matches the pods to be near or apart from.
     pub pod_affinity_term: PodAffinityTerm,
 }

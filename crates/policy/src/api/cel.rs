@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MatchCondition {
-    /// The name for messages.
+    /// The name of the condition in error messages.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// A CEL expression that yields a boolean, with the variables object, oldObject, request and
@@ -52,7 +52,7 @@ pub struct CelValidationRule {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub variables: Vec<CelVariable>,
-    /// The validations.
+    /// Expressions that must all yield true.
     #[schemars(length(min = 1, max = 64))]
     pub validations: Vec<CelValidation>,
 }

@@ -9,13 +9,13 @@ use super::{ConstantValue, IntOrString, ValueReference, schemas::rules};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
-    ("self.type != 'condition' || has(self.condition)", "type: condition needs condition"),
+    ("self.type != 'condition' || has(self.condition)", "type: condition requires the field condition"),
 ])))]
 pub struct ValidateRuleTemplate {
     /// The type of the template: condition.
     #[serde(rename = "type")]
     pub template_type: ValidateTemplateType,
-    /// The condition.
+    /// The comparison that decides, if type is condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<ValidateCondition>,
 }

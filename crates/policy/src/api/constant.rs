@@ -45,8 +45,6 @@ pub enum IntOrString {
     String(String),
 }
 
-// === impl IntOrString ===
-
 impl JsonSchema for IntOrString {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "IntOrString".into()

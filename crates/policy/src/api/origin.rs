@@ -14,23 +14,23 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
-    ("self.type != 'annotations' || has(self.annotations)", "type: annotations needs annotations"),
-    ("self.type != 'labels' || has(self.labels)", "type: labels needs labels"),
-    ("self.type != 'nodeSelector' || has(self.nodeSelector)", "type: nodeSelector needs nodeSelector"),
+    ("self.type != 'annotations' || has(self.annotations)", "type: annotations requires the field annotations"),
+    ("self.type != 'labels' || has(self.labels)", "type: labels requires the field labels"),
+    ("self.type != 'nodeSelector' || has(self.nodeSelector)", "type: nodeSelector requires the field nodeSelector"),
     (
         "self.type != 'schedulerName' || self.operation == 'remove' || has(self.schedulerName)",
-        "type: schedulerName needs schedulerName",
+        "type: schedulerName requires the field schedulerName",
     ),
     (
         "self.type != 'resourceRequirements' || has(self.resourceRequirements)",
-        "type: resourceRequirements needs resourceRequirements",
+        "type: resourceRequirements requires the field resourceRequirements",
     ),
-    ("self.type != 'resourceOversell' || has(self.resourcesOversell)", "type: resourceOversell needs resourcesOversell"),
-    ("self.type != 'affinity' || self.operation == 'remove' || has(self.affinity)", "type: affinity needs affinity"),
-    ("self.type != 'tolerations' || has(self.tolerations)", "type: tolerations needs tolerations"),
+    ("self.type != 'resourceOversell' || has(self.resourcesOversell)", "type: resourceOversell requires the field resourcesOversell"),
+    ("self.type != 'affinity' || self.operation == 'remove' || has(self.affinity)", "type: affinity requires the field affinity"),
+    ("self.type != 'tolerations' || has(self.tolerations)", "type: tolerations requires the field tolerations"),
     (
         "self.type != 'topologySpreadConstraints' || self.operation == 'remove' || has(self.topologySpreadConstraints)",
-        "type: topologySpreadConstraints needs topologySpreadConstraints",
+        "type: topologySpreadConstraints requires the field topologySpreadConstraints",
     ),
 ])))]
 pub struct OriginOverrider {
@@ -51,34 +51,34 @@ pub struct OriginOverrider {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-validations" = containers()))]
     pub containers: Vec<String>,
-    /// For annotations.
+    /// The annotations, if type is annotations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// For labels.
+    /// The labels, if type is labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// For nodeSelector.
+    /// The node selector, if type is nodeSelector.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
-    /// For hostNetwork; defaults to false.
+    /// The value, if type is hostNetwork; defaults to false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host_network: bool,
-    /// For schedulerName.
+    /// The scheduler, if type is schedulerName.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scheduler_name: String,
-    /// For resourceRequirements.
+    /// The requests and limits, if type is resourceRequirements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_requirements: Option<ResourceRequirements>,
     /// For resourceOversell: factors above 0 by resource, in quotes, under requests and limits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub resources_oversell: BTreeMap<String, BTreeMap<String, String>>,
-    /// For affinity.
+    /// The affinity, if type is affinity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
-    /// For tolerations.
+    /// The tolerations, if type is tolerations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
-    /// For topologySpreadConstraints.
+    /// The constraints, if type is topologySpreadConstraints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
 }

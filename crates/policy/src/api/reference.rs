@@ -15,8 +15,8 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = rules(&[
-    ("self.from != 'k8s' || has(self.k8s)", "from: k8s needs k8s"),
-    ("self.from != 'http' || has(self.http)", "from: http needs http"),
+    ("self.from != 'k8s' || has(self.k8s)", "from: k8s requires the field k8s"),
+    ("self.from != 'http' || has(self.http)", "from: http requires the field http"),
     ("self.from == 'owner' || has(self.path) && self.path != ''", "path is missing; only from: owner needs none"),
 ])))]
 pub struct ValueReference {
@@ -141,8 +141,6 @@ pub struct SecretReference {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 }
-
-// === impl HttpAuth ===
 
 /// Omits secrets, which must not reach logs.
 impl fmt::Debug for HttpAuth {

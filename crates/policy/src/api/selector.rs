@@ -26,11 +26,11 @@ pub struct ResourceSelector {
     /// The name; empty means any. If it is set, labelSelector and fieldSelector are ignored.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The selector of labels.
+    /// Selects objects by their labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "label_selector")]
     pub label_selector: Option<Value>,
-    /// The selector of fields.
+    /// Selects objects by the values of their fields.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelector>,
 }
@@ -43,7 +43,7 @@ pub struct FieldSelector {
     /// text.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub match_fields: BTreeMap<String, String>,
-    /// Expressions for fields.
+    /// Requirements for fields, all of which an object must meet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub match_expressions: Vec<FieldSelectorRequirement>,

@@ -24,7 +24,7 @@ pub struct PolicyStatus {
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["type", "status", "reason", "message", "lastTransitionTime"]))]
 pub struct PolicyCondition {
-    /// The type.
+    /// The type of the condition.
     #[serde(rename = "type")]
     pub condition_type: String,
     /// True, False or Unknown.

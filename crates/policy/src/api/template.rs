@@ -21,10 +21,10 @@ use super::{
         "type: annotations and labels need value or valueRef",
     ),
     ("!(has(self.value) && has(self.valueRef))", "must not have both value and valueRef"),
-    ("self.type != 'resources' || has(self.resources)", "type: resources needs resources"),
-    ("self.type != 'resourcesOversell' || has(self.resourcesOversell)", "type: resourcesOversell needs resourcesOversell"),
-    ("self.type != 'tolerations' || has(self.tolerations)", "type: tolerations needs tolerations"),
-    ("self.type != 'affinity' || has(self.affinity)", "type: affinity needs affinity"),
+    ("self.type != 'resources' || has(self.resources)", "type: resources requires the field resources"),
+    ("self.type != 'resourcesOversell' || has(self.resourcesOversell)", "type: resourcesOversell requires the field resourcesOversell"),
+    ("self.type != 'tolerations' || has(self.tolerations)", "type: tolerations requires the field tolerations"),
+    ("self.type != 'affinity' || has(self.affinity)", "type: affinity requires the field affinity"),
 ])))]
 pub struct OverrideRuleTemplate {
     /// The field to override.
@@ -47,10 +47,10 @@ pub struct OverrideRuleTemplate {
     /// For resourcesOversell: the fraction of the limits that containers request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources_oversell: Option<ResourcesOversell>,
-    /// For tolerations.
+    /// The tolerations, if type is tolerations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
-    /// For affinity.
+    /// The affinity, if type is affinity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
     /// For resources and resourcesOversell: names of containers and init containers, or only * for all; empty
@@ -97,13 +97,13 @@ pub enum OverrideOperation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourcesOversell {
-    /// For cpu.
+    /// The fraction of the cpu limit to request.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cpu_factor: String,
-    /// For memory.
+    /// The fraction of the memory limit to request.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub memory_factor: String,
-    /// For ephemeral-storage.
+    /// The fraction of the ephemeral-storage limit to request.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub disk_factor: String,
 }

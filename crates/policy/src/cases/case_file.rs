@@ -21,7 +21,7 @@ pub(super) struct RawCases {
     pub(super) objects: BTreeMap<String, Value>,
     /// Data for all cases.
     pub(super) data: RawData,
-    /// The cases.
+    /// The test cases of the file.
     #[schemars(length(min = 1))]
     pub(super) cases: Vec<RawCase>,
 }
@@ -30,10 +30,10 @@ pub(super) struct RawCases {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawData {
-    /// Objects.
+    /// Objects in the cluster.
     #[schemars(schema_with = "list_of_objects")]
     pub(super) objects: Vec<Value>,
-    /// Responses.
+    /// Responses of servers.
     pub(super) responses: Vec<RawResponse>,
 }
 
@@ -54,15 +54,15 @@ pub(super) struct RawResponse {
     pub(super) error: Option<String>,
 }
 
-/// A case.
+/// A test case: a request, and its expected outcome.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["name", "object"]))]
 pub(super) struct RawCase {
-    /// Its name.
+    /// The tested behaviour; unique in the file.
     #[schemars(length(min = 1))]
     pub(super) name: String,
-    /// The operation.
+    /// Defaults to UPDATE with `oldObject`, else to CREATE.
     pub(super) operation: Option<RawOperation>,
     /// The object, or its name.
     #[schemars(schema_with = "any")]
@@ -89,7 +89,7 @@ pub(super) struct RawCase {
     pub(super) expect: RawExpectation,
 }
 
-/// An operation.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 #[schemars(inline)]
@@ -106,9 +106,9 @@ pub(super) enum RawOperation {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawUser {
-    /// The name.
+    /// The username.
     pub(super) name: String,
-    /// The groups.
+    /// Groups of the user.
     pub(super) groups: Vec<String>,
 }
 
@@ -116,26 +116,26 @@ pub(super) struct RawUser {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawExpectation {
-    /// The object, or its name.
+    /// The complete resulting object, or its name.
     #[schemars(schema_with = "any")]
     pub(super) object: Option<Value>,
-    /// A merge patch.
+    /// The result, as a merge patch of the object.
     #[schemars(schema_with = "map_of_any")]
     pub(super) change: Option<Value>,
-    /// A JSON patch.
+    /// The JSON patch in the response.
     #[schemars(schema_with = "list_of_objects")]
     pub(super) patch: Option<Vec<Value>>,
-    /// A message.
+    /// The message of the refusal.
     #[schemars(length(min = 1))]
     pub(super) denied: Option<String>,
-    /// A part of a message.
+    /// A part of the failure for which the request is refused.
     #[schemars(length(min = 1))]
     pub(super) error: Option<String>,
-    /// Warnings.
+    /// The warnings, each in full.
     pub(super) warnings: Vec<String>,
-    /// Reported messages.
+    /// The reported messages, each in full.
     pub(super) audits: Vec<String>,
-    /// Parts of messages.
+    /// A part of each ignored failure.
     pub(super) ignored: Vec<String>,
 }
 

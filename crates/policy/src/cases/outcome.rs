@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{Rehearsal, ValidationOutcome, api::ValidationAction, patch::JsonPatchOperation};
 
-/// The outcome of a case.
+/// What the policies did in a case, and how that differs from the expectation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseOutcome {
     /// The outcome of the policies.
@@ -26,11 +26,9 @@ pub struct CaseDifference {
     pub field: &'static str,
     /// The expected value: text, a list or an object; null for nothing.
     pub expected: Value,
-    /// The actual value.
+    /// The actual value, in the same form.
     pub actual: Value,
 }
-
-// === impl CaseOutcome ===
 
 impl CaseOutcome {
     /// Reports whether the case passes.
@@ -109,8 +107,6 @@ fn or_null(message: &str) -> Value {
         message => message.into(),
     }
 }
-
-// === impl CaseDifference ===
 
 /// Formats the difference on one line. Objects are long: show a diff instead.
 impl fmt::Display for CaseDifference {

@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{AdmissionAttributes, AdmissionOperation, EvaluationBudget, KnownData, PolicySet, Rehearsal};
 
-/// A case.
+/// A test case: a request, and what policies must do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyCase {
     /// The tested behaviour.
     pub name: String,
-    /// The operation.
+    /// The operation of the request.
     pub operation: AdmissionOperation,
     /// The object that is written or deleted.
     pub object: CaseObject,
@@ -27,7 +27,7 @@ pub struct PolicyCase {
     pub request: Value,
     /// Data for this case, in addition to that of the file.
     pub data: KnownData,
-    /// The expected outcome.
+    /// What the policies must do.
     pub expected: ExpectedOutcome,
 }
 
@@ -49,7 +49,7 @@ pub struct ExpectedOutcome {
     pub denied: Option<String>,
     /// A part of the failure for which it is refused.
     pub error: Option<String>,
-    /// The warnings.
+    /// Warnings for the client, each in full.
     pub warnings: Vec<String>,
     /// The reported messages.
     pub audits: Vec<String>,
@@ -57,7 +57,7 @@ pub struct ExpectedOutcome {
     pub ignored: Vec<String>,
 }
 
-/// The expected object.
+/// The object that must result from the request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ExpectedObject {
     /// The object stays unchanged.
@@ -71,8 +71,6 @@ pub enum ExpectedObject {
     Patch(Value),
 }
 
-// === impl CaseObject ===
-
 impl CaseObject {
     /// Returns the object with the change applied.
     pub fn object(&self) -> Value {
@@ -82,8 +80,6 @@ impl CaseObject {
         }
     }
 }
-
-// === impl PolicyCase ===
 
 impl PolicyCase {
     /// Evaluates policies and compares the outcome.

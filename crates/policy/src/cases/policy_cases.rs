@@ -8,11 +8,11 @@ use crate::KnownData;
 /// Policies, with test cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyCases {
-    /// The policies.
+    /// Policies of the file, inline or by file name.
     pub policies: Vec<CasePolicy>,
     /// Data for all cases.
     pub data: KnownData,
-    /// The cases.
+    /// Cases in the order of the file.
     pub cases: Vec<PolicyCase>,
 }
 

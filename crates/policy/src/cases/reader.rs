@@ -1,4 +1,4 @@
-//! Parses case files.
+//! Parses case files, and validates them against their schema.
 
 use std::{collections::BTreeMap, sync::Arc, sync::LazyLock};
 

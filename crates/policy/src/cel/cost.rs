@@ -61,8 +61,6 @@ pub(super) fn check(
     Ok(())
 }
 
-// === impl Extent ===
-
 impl<'a> Extent<'a> {
     /// The maximum number of items.
     fn items(&self) -> u64 {
@@ -80,7 +78,7 @@ impl<'a> Extent<'a> {
         }
     }
 
-    /// The extent of parts of the value.
+    /// Returns the extents of the parts that `part` selects in each value.
     fn parts(&self, part: impl Fn(&'a Value) -> Vec<&'a Value>) -> Self {
         match self {
             Self::Known(values) => {
@@ -128,8 +126,6 @@ fn weight(value: &Value) -> u64 {
         _ => 1,
     }
 }
-
-// === impl CostEstimator ===
 
 impl<'a> CostEstimator<'a> {
     fn estimate(&mut self, expression: &'a IdedExpr) -> Estimate<'a> {

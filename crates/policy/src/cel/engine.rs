@@ -11,11 +11,9 @@ use crate::{
     problem::PolicyProblems,
 };
 
-/// The engine for CEL.
+/// Compiles rules in CEL, with the functions of Kubernetes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CelEngine;
-
-// === impl CelEngine ===
 
 impl RuleEngine for CelEngine {
     fn compile(&self, source: RuleSource<'_>) -> Result<Box<dyn RuleProgram>, Vec<PolicyProblem>> {

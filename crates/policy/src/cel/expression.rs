@@ -17,7 +17,7 @@ const DEEPEST: usize = 64;
 /// The maximum nesting of loops.
 const LOOPS: usize = 3;
 
-/// A checked expression.
+/// A parsed expression whose references are checked.
 #[derive(Debug)]
 pub(super) struct CelExpression {
     pub(super) text: String,
@@ -35,8 +35,6 @@ struct Check<'a> {
     deepest: usize,
     problems: Vec<PolicyProblem>,
 }
-
-// === impl CelExpression ===
 
 impl CelExpression {
     /// Parses an expression with the given variables.
@@ -94,8 +92,6 @@ impl CelExpression {
         }
     }
 }
-
-// === impl Check ===
 
 impl Check<'_> {
     fn note(&mut self, name: &str, message: String) {

@@ -1,4 +1,4 @@
-//! Evaluates expressions.
+//! Evaluates compiled CEL expressions.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{
     cost,
     expression::{CelExpression, VARIABLES},
-    stack::nested,
+    stack::run_with_stack,
     values::{map, to_cel, to_json},
 };
 use crate::engine::{EvaluationBudget, ProgramError, RuleProgram};
@@ -55,8 +55,6 @@ struct Known<'a> {
     /// Variables that failed, with the reasons.
     failed: Vec<(String, ProgramError)>,
 }
-
-// === impl CelProgram ===
 
 impl RuleProgram for CelProgram {
     fn evaluate(
@@ -105,8 +103,6 @@ impl RuleProgram for CelProgram {
     }
 }
 
-// === impl Known ===
-
 impl<'a> Known<'a> {
     fn new(inputs: &[(&'a str, &'a Value)], budget: &'a EvaluationBudget<'a>) -> Self {
         let mut context = FUNCTIONS.new_inner_scope();
@@ -128,7 +124,7 @@ impl<'a> Known<'a> {
         }
         let mut inputs = self.inputs.clone();
         inputs.push((VARIABLES, &self.variables));
-        let value = nested(expression.depth, || {
+        let value = run_with_stack(expression.depth, || {
             cost::check(&expression.root, &inputs, self.budget)?;
             Ok(CelValue::resolve(&expression.root, &self.context))
         });

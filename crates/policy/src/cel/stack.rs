@@ -9,7 +9,7 @@ use std::{
 const STACK: usize = 64 << 20;
 
 /// The message if the library panics.
-const FAILED: &str = "the expression is of a form that is not supported";
+const FAILED: &str = "the form of the expression is not supported";
 
 /// The maximum nesting that fits the current stack: an unoptimised level of the evaluation needs some 30 KiB.
 const SHALLOW: usize = 24;
@@ -20,7 +20,7 @@ const SHALLOW: usize = 24;
 /// # Errors
 ///
 /// If it panics.
-pub(super) fn nested<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+pub(super) fn run_with_stack<T: Send>(depth: usize, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     if depth > SHALLOW {
         return on_large_stack(work);
     }

@@ -224,12 +224,12 @@ fn overrides_yield_operations_as_in_mutating_admission_policy() {
     );
     assert_eq!(
         overridden("[timestamp('2024-01-01T00:00:00Z')]"),
-        Err("timestamp has no form in JSON: use string()".into())
+        Err("timestamp cannot be represented in JSON: use string()".into())
     );
 }
 
 #[test]
-fn f6_a_policy_in_cel_is_evaluated_end_to_end() {
+fn a_policy_in_cel_is_evaluated_end_to_end() {
     let spec = json!({
         "matchConditions": [{"name": "pods", "expression": "object.kind == 'Pod'"}],
         "overrideRules": [{"overriders": {"cel": {

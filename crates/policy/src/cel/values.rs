@@ -52,7 +52,7 @@ pub(super) fn to_json(value: &CelValue) -> Result<Value, String> {
             let mut fields: Vec<(String, Value)> = Vec::new();
             for (name, value) in map.map.iter() {
                 let Key::String(name) = name else {
-                    return Err(format!("{name} is a key, but not a string"));
+                    return Err(format!("the map key {name} is not a string"));
                 };
                 fields.push((name.to_string(), to_json(value)?));
             }
@@ -60,6 +60,11 @@ pub(super) fn to_json(value: &CelValue) -> Result<Value, String> {
             fields.sort_by(|(one, _), (other, _)| one.cmp(other));
             Value::Object(fields.into_iter().collect())
         }
-        other => return Err(format!("{} has no form in JSON: use string()", other.type_of())),
+        other => {
+            return Err(format!(
+                "{} cannot be represented in JSON: use string()",
+                other.type_of()
+            ));
+        }
     })
 }

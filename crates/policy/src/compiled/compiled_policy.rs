@@ -33,8 +33,6 @@ pub(crate) enum PolicyRules {
     Validate(Vec<CompiledRule>, Vec<ValidationAction>),
 }
 
-// === impl CompiledPolicy ===
-
 impl CompiledPolicy {
     /// Parses and compiles a policy; its rules may have problems.
     ///
@@ -143,7 +141,7 @@ impl CompiledPolicy {
             .map(|(index, _)| index)
     }
 
-    /// Returns all problems.
+    /// Returns the problems of all rules and expressions.
     pub fn problems(&self) -> Vec<PolicyProblem> {
         let of_rules = self.compiled_rules().iter().flat_map(|rule| &rule.problems);
         self.outside.iter().chain(of_rules).cloned().collect()

@@ -34,8 +34,6 @@ struct RulePrograms<'a> {
     is_validation: bool,
 }
 
-// === impl CompiledRule ===
-
 impl CompiledRule {
     /// Compiles a rule of an override policy.
     pub(crate) fn from_override_rule(

@@ -49,8 +49,6 @@ pub(crate) enum InputKind {
     Cel,
 }
 
-// === impl RuleStep ===
-
 /// The name of the rule's field.
 impl fmt::Display for RuleStep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,8 +61,6 @@ impl fmt::Display for RuleStep {
         })
     }
 }
-
-// === impl InputKind ===
 
 impl InputKind {
     /// Detects the inputs that a CUE program declares by attributes: `request: _ @tag(request)`.

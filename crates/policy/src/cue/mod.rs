@@ -12,7 +12,7 @@ use crate::{
     engine::{EvaluationBudget, ProgramError, RuleEngine, RuleProgram, RuleSource},
 };
 
-/// The engine for policy CUE.
+/// Compiles rules in policy CUE.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CueEngine;
 
@@ -22,8 +22,6 @@ struct CompiledCue {
     program: CueProgram,
     output: &'static str,
 }
-
-// === impl CueEngine ===
 
 impl RuleEngine for CueEngine {
     fn compile(&self, source: RuleSource<'_>) -> Result<Box<dyn RuleProgram>, Vec<PolicyProblem>> {
@@ -50,8 +48,6 @@ fn position(position: SourcePosition) -> ProgramPosition {
         column: number(position.column),
     }
 }
-
-// === impl CompiledCue ===
 
 impl RuleProgram for CompiledCue {
     fn evaluate(

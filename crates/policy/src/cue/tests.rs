@@ -32,7 +32,7 @@ fn pod() -> Value {
 }
 
 #[test]
-fn f6_a_program_adds_an_annotation_with_or_without_existing_ones() {
+fn a_program_adds_an_annotation_with_or_without_existing_ones() {
     let program = r#"
 object: _ @tag(object)
 patches: [
@@ -56,7 +56,7 @@ patches: [
 }
 
 #[test]
-fn f7_defect_1_a_guard_against_deletion_allows_objects_without_labels() {
+fn a_guard_against_deletion_allows_objects_without_labels() {
     let program = r#"
 object: _ @tag(object)
 reject: object.metadata.labels != _|_ && object.metadata.labels["example.com/no-delete"] == "true"
@@ -91,7 +91,7 @@ validate: {
 }
 
 #[test]
-fn f6_programs_can_declare_the_request() {
+fn programs_can_declare_the_request() {
     let program = r#"
 object: _ @tag(object)
 request: _ @tag(request)
@@ -150,7 +150,7 @@ fn a_program_that_exhausts_its_budget_is_stopped() {
 }
 
 #[test]
-fn f13_a_program_can_describe_a_request() {
+fn a_program_can_describe_a_request() {
     let program = r#"
 object: _ @tag(object)
 processing: {

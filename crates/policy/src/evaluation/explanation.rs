@@ -13,12 +13,12 @@ use crate::{
 /// Whether a policy applies to an object, with the result of each part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyExplanation {
-    /// The policy.
+    /// Key of the explained policy.
     pub policy: PolicyKey,
     /// The conditions on the policy level: its namespace, its selectors, of which one must match, and its
     /// conditions.
     pub parts: Vec<ExplainedPart>,
-    /// Its rules.
+    /// Each rule of the policy, with whether it applies.
     pub rules: Vec<ExplainedPart>,
     /// Whether any rule is evaluated.
     pub is_asked: bool,
@@ -39,8 +39,6 @@ struct Selection<'a> {
     namespace_selector: Option<&'a Value>,
     conditions: &'a [MatchCondition],
 }
-
-// === impl PolicyExplanation ===
 
 impl PolicyExplanation {
     /// Explains a policy without evaluating its rules.
@@ -193,8 +191,6 @@ fn or_none(name: &str) -> &str {
     if name.is_empty() { "empty" } else { name }
 }
 
-// === impl ExplainedPart ===
-
 impl ExplainedPart {
     fn new(field: impl Into<String>, mismatch: Option<String>) -> Self {
         Self {
@@ -203,8 +199,6 @@ impl ExplainedPart {
         }
     }
 }
-
-// === impl Selection ===
 
 impl<'a> Selection<'a> {
     fn new(spec: &'a PolicySpec) -> Self {

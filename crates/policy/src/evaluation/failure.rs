@@ -9,7 +9,7 @@ use crate::{
 /// The failure of a policy for an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFailure {
-    /// The policy.
+    /// Key of the policy that failed.
     pub policy: PolicyKey,
     /// The index of the rule; `None` for a failure before any rule.
     pub rule: Option<usize>,
@@ -26,7 +26,7 @@ pub struct PolicyFailure {
 pub enum FailureReason {
     /// The policy itself is invalid.
     Policy,
-    /// It is unknown whether it selects the object.
+    /// It is unknown whether the policy selects the object.
     Selection,
     /// A reference of a rule failed.
     Reference,
@@ -43,8 +43,6 @@ pub(super) enum RuleStop {
     Missing(Vec<DataReference>),
     Failed(FailureReason, String),
 }
-
-// === impl PolicyFailure ===
 
 impl PolicyFailure {
     pub(super) fn new(

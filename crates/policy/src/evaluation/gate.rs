@@ -16,8 +16,6 @@ pub trait EvaluationGate: Sync {
 /// A gate that admits all policies.
 pub(crate) struct OpenGate;
 
-// === impl OpenGate ===
-
 impl EvaluationGate for OpenGate {
     fn enter(&self, _policy: &CompiledPolicy) -> bool {
         true

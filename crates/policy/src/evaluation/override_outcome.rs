@@ -26,7 +26,7 @@ pub struct OverrideOutcome {
     pub steps: Vec<AppliedStep>,
     /// The evaluated policies, in order.
     pub asked: Vec<PolicyKey>,
-    /// The ignored failures.
+    /// Failures of policies with failure policy `Ignore`.
     pub ignored: Vec<PolicyFailure>,
     /// The failure for which the request is refused.
     pub refusal: Option<PolicyFailure>,
@@ -35,13 +35,13 @@ pub struct OverrideOutcome {
 /// A step of a rule that changed an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AppliedStep {
-    /// The policy.
+    /// Key of the policy.
     pub policy: PolicyKey,
     /// The index of the rule.
     pub rule: usize,
-    /// The step of the rule.
+    /// Which step of the rule.
     pub step: RuleStep,
-    /// Its operations.
+    /// Operations of the step.
     pub patch: JsonPatch,
 }
 

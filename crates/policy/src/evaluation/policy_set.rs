@@ -38,8 +38,6 @@ pub enum PolicyEvaluation<T> {
     Done(T),
 }
 
-// === impl PolicySet ===
-
 impl PolicySet {
     /// Creates a set; the last of several policies with the same key is kept.
     pub fn new(policies: impl IntoIterator<Item = Arc<CompiledPolicy>>) -> Self {
@@ -102,8 +100,6 @@ impl PolicySet {
             .chain(self.validations.matching(attributes))
     }
 }
-
-// === impl OrderedPolicies ===
 
 impl OrderedPolicies {
     fn new(mut policies: Vec<Arc<CompiledPolicy>>) -> Self {

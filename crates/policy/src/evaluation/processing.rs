@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f13_invalid_requests_are_reported() {
+    fn invalid_requests_are_reported() {
         for (http, expected) in [
             (json!({}), ".url: must begin with https:// or http://"),
             (

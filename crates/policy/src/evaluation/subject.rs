@@ -27,8 +27,6 @@ pub(super) struct RuleSubject<'a> {
     request: OnceCell<Value>,
 }
 
-// === impl RuleSubject ===
-
 impl<'a> RuleSubject<'a> {
     pub(super) fn new(attributes: &'a AdmissionAttributes<'a>) -> Self {
         let is_update = attributes.operation == AdmissionOperation::Update;

@@ -21,7 +21,7 @@ pub struct ValidationOutcome {
     pub findings: Vec<PolicyFinding>,
     /// The evaluated policies, in order.
     pub asked: Vec<PolicyKey>,
-    /// The ignored failures.
+    /// Failures of policies with failure policy `Ignore`.
     pub ignored: Vec<PolicyFailure>,
     /// The failures for which the request is refused.
     pub refusals: Vec<PolicyFailure>,
@@ -30,19 +30,17 @@ pub struct ValidationOutcome {
 /// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFinding {
-    /// The policy.
+    /// Key of the policy.
     pub policy: PolicyKey,
     /// The index of the rule.
     pub rule: usize,
-    /// The step of the rule.
+    /// Which step of the rule.
     pub step: RuleStep,
-    /// The message.
+    /// Message of the rule for the user.
     pub reason: String,
     /// The actions of the policy.
     pub actions: Vec<ValidationAction>,
 }
-
-// === impl ValidationOutcome ===
 
 impl ValidationOutcome {
     /// Reports whether the request is admitted.

@@ -27,7 +27,7 @@ pub(crate) fn check(overriders: &[OriginOverrider], problems: &mut PolicyProblem
         };
         if let Some(earlier) = overriders[..index].iter().position(|other| conflicts(&other)) {
             let message = format!(
-                "resourceRequirements and resourceOversell are for the same container as of origin[{earlier}]: use one of them"
+                "resourceRequirements and resourceOversell are for the same container as in origin[{earlier}]: use one of them"
             );
             problems.note(format!("origin[{index}]"), message);
         }

@@ -28,7 +28,7 @@ fn problems(overriders: Value) -> Vec<String> {
 }
 
 #[test]
-fn f14_annotations_labels_and_node_selectors_are_set_and_removed() {
+fn annotations_labels_and_node_selectors_are_set_and_removed() {
     let object =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": {"a": "1", "b": "2"}}});
     for (operation, replace, labels, expected) in [
@@ -63,7 +63,7 @@ fn f14_annotations_labels_and_node_selectors_are_set_and_removed() {
 }
 
 #[test]
-fn f14_all_kinds_with_pod_templates_are_supported() {
+fn all_kinds_with_pod_templates_are_supported() {
     let given = json!({"type": "hostNetwork", "operation": "replace", "hostNetwork": true});
     for (api_version, kind, path) in [
         ("v1", "Pod", "/spec"),
@@ -92,7 +92,7 @@ fn f14_all_kinds_with_pod_templates_are_supported() {
 }
 
 #[test]
-fn f14_single_values_are_set_and_removed() {
+fn single_values_are_set_and_removed() {
     let scheduler =
         |operation: &str| json!({"type": "schedulerName", "operation": operation, "schedulerName": "s"});
     assert_eq!(of_pod(json!({}), scheduler("add")), json!({"schedulerName": "s"}));
@@ -107,7 +107,7 @@ fn f14_single_values_are_set_and_removed() {
 }
 
 #[test]
-fn f14_tolerations_are_identified_by_all_but_their_seconds() {
+fn tolerations_are_identified_by_all_but_their_seconds() {
     let current = json!({"tolerations": [
         {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
         {"key": "b", "value": "v"},
@@ -136,7 +136,7 @@ fn f14_tolerations_are_identified_by_all_but_their_seconds() {
 }
 
 #[test]
-fn f14_each_part_of_affinity_is_set() {
+fn each_part_of_affinity_is_set() {
     let term = |key: &str| json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key}]});
     let current = json!({"affinity": {"podAffinity": term("old"), "nodeAffinity": {}}});
     let of = |operation: &str, affinity: Value| {
@@ -159,7 +159,7 @@ fn f14_each_part_of_affinity_is_set() {
 }
 
 #[test]
-fn f14_spread_constraints_are_identified_by_key_and_when_unsatisfiable() {
+fn spread_constraints_are_identified_by_key_and_when_unsatisfiable() {
     let constraint = |key: &str, skew: i64| json!({"topologyKey": key, "maxSkew": skew, "whenUnsatisfiable": "DoNotSchedule"});
     let current = json!({"topologySpreadConstraints": [constraint("zone", 1), constraint("host", 1)]});
     let of = |operation: &str, constraints: Value| {
@@ -192,7 +192,7 @@ fn containers() -> Value {
 }
 
 #[test]
-fn f14_defect_14_resources_apply_to_the_selected_containers() {
+fn resources_apply_to_the_selected_containers() {
     let given = |chosen: Value, operation: &str| {
         let mut given = json!({"type": "resourceRequirements", "operation": operation, "resourceRequirements": {"requests": {"cpu": "250m"}}});
         given
@@ -238,7 +238,7 @@ fn f14_defect_14_resources_apply_to_the_selected_containers() {
 }
 
 #[test]
-fn f14_defect_13_any_existing_quantity_is_oversold() {
+fn any_existing_quantity_is_oversold() {
     let given = json!({
         "type": "resourceOversell", "operation": "replace", "containers": ["*"],
         "resourcesOversell": {"limits": {"cpu": "0.5", "memory": "0.2"}, "requests": {"cpu": "0.1", "memory": "0.5"}},
@@ -326,7 +326,7 @@ fn invalid_overrides_are_reported() {
         ])),
         [
             "origin[1].resourceRequirements.limits.cpu: \"much\" is not a quantity: use for example 500m, 2, 1Gi or 1e3",
-            "origin[1]: resourceRequirements and resourceOversell are for the same container as of origin[0]: use one of them",
+            "origin[1]: resourceRequirements and resourceOversell are for the same container as in origin[0]: use one of them",
             "origin[2].operation: must be replace: resourceOversell multiplies the existing value",
             "origin[2].resourcesOversell: \"limit\" must be requests or limits",
             "origin[2].resourcesOversell.limit.cpu: \"-1\" must be a number above 0 and up to 1000",

@@ -21,7 +21,7 @@ pub enum ApplyPatchError {
     #[error("{0}: {1:?} is not an index of a list of {2} items")]
     NoIndex(Pointer, String, usize),
     /// A parent in the path does not exist, and could be a list or an object.
-    #[error("{0}: {1} is not there")]
+    #[error("{0}: {1} does not exist")]
     Missing(Pointer, Pointer),
     /// A test fails.
     #[error("{0}: does not have the tested value")]

@@ -11,17 +11,17 @@ const MOST: usize = 10_000;
 /// The maximum number of tokens in a pointer.
 const DEEPEST: usize = 100;
 
-/// A JSON patch.
+/// A JSON patch (RFC 6902): operations in the order in which they are applied.
 pub type JsonPatch = Vec<JsonPatchOperation>;
 
-/// An operation of a JSON patch.
+/// One operation, with its paths and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JsonPatchOperation {
     /// Adds a value at a path, or before an item of a list.
     Add(Pointer, Value),
-    /// Replaces a value.
+    /// Replaces the value at a path, or adds it if it is missing.
     Replace(Pointer, Value),
-    /// Removes a value.
+    /// Removes the value at a path, if it exists.
     Remove(Pointer),
     /// Fails unless the value is equal.
     Test(Pointer, Value),
@@ -43,8 +43,6 @@ pub struct InvalidPatchError {
     place: String,
     message: String,
 }
-
-// === impl Pointer ===
 
 impl Pointer {
     /// Parses a pointer.
@@ -121,8 +119,6 @@ pub(super) fn index(token: &str) -> Option<usize> {
     let is_padded = token.len() > 1 && token.starts_with('0');
     (is_plain && !is_padded).then(|| token.parse().ok()).flatten()
 }
-
-// === impl JsonPatchOperation ===
 
 impl JsonPatchOperation {
     /// Parses a list of operations.

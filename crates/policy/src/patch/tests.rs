@@ -17,7 +17,7 @@ fn written(before: &Value, after: &Value) -> Value {
 }
 
 #[test]
-fn f5_replace_adds_missing_values_with_their_parents() {
+fn replace_adds_missing_values_with_their_parents() {
     let replace = json!([{"op": "replace", "path": "/metadata/annotations/a.io~1b", "value": "c"}]);
     let expected = json!({"metadata": {"annotations": {"a.io/b": "c"}}});
     assert_eq!(patched(json!({}), replace.clone()), Ok(expected.clone()));
@@ -28,7 +28,7 @@ fn f5_replace_adds_missing_values_with_their_parents() {
 }
 
 #[test]
-fn f5_add_creates_annotations_as_documented() {
+fn add_creates_annotations_as_documented() {
     let add = json!([{"op": "add", "path": "/metadata/annotations/added-by", "value": "op"}]);
     assert_eq!(
         patched(json!({"metadata": {"name": "a"}}), add),
@@ -122,7 +122,7 @@ fn inapplicable_operations_are_reported_with_their_path() {
         ),
         (
             json!([{"op": "add", "path": "/new/0", "value": 1}]),
-            "/new/0: /new is not there",
+            "/new/0: /new does not exist",
         ),
         (
             json!([{"op": "test", "path": "/text", "value": 1}]),
@@ -172,7 +172,7 @@ fn hostile_patches_are_refused() {
 }
 
 #[test]
-fn f18_a_difference_is_minimal() {
+fn a_difference_is_minimal() {
     let before = json!({"a": {"b": 1, "c/d": 2}, "l": [{"k": 1}, {"k": 2}, {"k": 3}]});
     for (after, expected) in [
         (before.clone(), json!([])),

@@ -12,30 +12,30 @@ use crate::api::{HttpAuth, HttpMethod};
 /// A reference of a rule to other data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DataReference {
-    /// An object.
+    /// The object with this kind and name.
     Object {
-        /// The apiVersion.
+        /// apiVersion of the objects, such as `apps/v1`.
         api_version: String,
-        /// The kind.
+        /// Kind of the objects.
         kind: String,
         /// The namespace; empty for a cluster-scoped object.
         namespace: String,
-        /// The name.
+        /// `metadata.name`.
         name: String,
-        /// Whether it must be in that namespace: an OverridePolicy has no access to others.
+        /// Whether the object must be in that namespace: an OverridePolicy has no access to other namespaces.
         is_confined: bool,
     },
     /// All objects of a kind with matching labels. The answer is a list.
     Objects {
-        /// The apiVersion.
+        /// apiVersion of the objects, such as `apps/v1`.
         api_version: String,
-        /// The kind.
+        /// Kind of the objects.
         kind: String,
         /// The namespace; empty for all.
         namespace: String,
         /// A LabelSelector.
         label_selector: Value,
-        /// Whether they must be in that namespace.
+        /// Whether the objects must be in that namespace.
         is_confined: bool,
     },
     /// The JSON body of a server's response. A status other than 2xx is a failure.
@@ -45,13 +45,13 @@ pub enum DataReference {
 /// The objects of a [`DataReference`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReferencedObjects<'a> {
-    /// The apiVersion.
+    /// apiVersion of the objects, such as `apps/v1`.
     pub api_version: &'a str,
-    /// The kind.
+    /// Kind of the objects.
     pub kind: &'a str,
     /// The namespace; empty for the whole cluster.
     pub namespace: &'a str,
-    /// Whether they must be in that namespace.
+    /// Whether the objects must be in that namespace.
     pub is_confined: bool,
     /// The selected objects.
     pub which: ObjectSelection<'a>,
@@ -69,7 +69,7 @@ pub enum ObjectSelection<'a> {
 /// A request to a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HttpRequest {
-    /// The method.
+    /// GET or POST.
     pub method: HttpMethod,
     /// The full URL, with parameters.
     pub url: String,
@@ -84,19 +84,17 @@ pub struct HttpRequest {
 /// The result of fetching a reference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FetchedAnswer {
-    /// The value.
+    /// The object, the list, or the body of the response.
     Found(Value),
     /// The object does not exist.
     NotFound,
-    /// The error.
+    /// The fetch failed, with this error.
     Failed(String),
 }
 
-/// Fetched answers by reference.
+/// The answers that were fetched so far, by their references.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers(HashMap<DataReference, FetchedAnswer>);
-
-// === impl DataReference ===
 
 impl DataReference {
     /// Returns the referenced objects.
@@ -172,10 +170,8 @@ impl fmt::Display for DataReference {
     }
 }
 
-// === impl Answers ===
-
 impl Answers {
-    /// Adds an answer.
+    /// Adds the answer for a reference.
     pub fn insert(&mut self, reference: DataReference, answer: FetchedAnswer) {
         self.0.insert(reference, answer);
     }

@@ -24,14 +24,12 @@ enum Part {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(crate) enum PlaceholderError {
     /// The value does not exist.
-    #[error("{{{{{0}}}}} is not there")]
+    #[error("{{{{{0}}}}} does not exist")]
     Missing(String),
     /// The value is a list or an object.
     #[error("{{{{{0}}}}} is neither a string nor a number nor a boolean")]
     NoText(String),
 }
-
-// === impl PlaceholderText ===
 
 impl PlaceholderText {
     /// Parses a text.
@@ -68,7 +66,7 @@ impl PlaceholderText {
         }
     }
 
-    /// Reports whether it has no placeholder.
+    /// Reports whether the text has no placeholder.
     pub(crate) fn is_plain(&self) -> bool {
         self.0.iter().all(|part| matches!(part, Part::Text(_)))
     }

@@ -22,7 +22,6 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleReferences(Vec<(&'static str, FetchedReference)>);
 
-/// A reference to fetch.
 #[derive(Clone, Debug)]
 pub(super) enum FetchedReference {
     Owner {
@@ -57,8 +56,6 @@ pub(crate) enum ReferenceResolution {
     /// A reference that cannot be resolved, and the reason.
     Failed(String),
 }
-
-// === impl RuleReferences ===
 
 impl RuleReferences {
     /// Parses the reference of an override template, and adds its problems.
@@ -175,8 +172,6 @@ impl RuleReferences {
     }
 }
 
-// === impl FetchedReference ===
-
 impl FetchedReference {
     /// Returns the data reference for an object; `None` if it depends on a value that the object does not
     /// have.
@@ -225,7 +220,7 @@ impl FetchedReference {
                 let is_other = !uid.is_empty() && object::text(found, "/metadata/uid") != Some(uid);
                 if is_other {
                     return Err(format!(
-                        "{wanted} is not the owner with uid {uid}, but another of its name"
+                        "{wanted} is not the owner with uid {uid}, but another object of the same name"
                     ));
                 }
                 Ok(found.clone())
@@ -324,7 +319,6 @@ fn checked_name(name: String) -> Result<String, Unresolved> {
     Ok(name)
 }
 
-/// The values in a LabelSelector.
 pub(super) fn label_values(selector: &mut Value) -> Vec<&mut Value> {
     let Value::Object(fields) = selector else {
         return Vec::new();
@@ -365,8 +359,6 @@ fn first_by_name(selector: &ResourceSelector, objects: &[Value]) -> Value {
         .cloned()
         .unwrap_or_default()
 }
-
-// === impl RequestReference ===
 
 impl RequestReference {
     fn fill(&self, object: &Value) -> Result<DataReference, Unresolved> {

@@ -66,7 +66,7 @@ fn url_of(http: Value) -> String {
 }
 
 #[test]
-fn f11_a_name_can_have_several_placeholders() {
+fn a_name_can_have_several_placeholders() {
     let name = "{{metadata.namespace}}-{{ spec.priority }}-{{/spec/hostNetwork}}-{{metadata.name}}";
     let wanted = wanted("", of_config_map(json!({"name": name}))).unwrap();
     assert_eq!(wanted[0].to_string(), "ConfigMap n/n-7-true-a");
@@ -79,7 +79,7 @@ fn f11_a_name_can_have_several_placeholders() {
 }
 
 #[test]
-fn f11_selectors_can_have_placeholders() {
+fn selectors_can_have_placeholders() {
     let selector = json!({
         "matchLabels": {"app": "{{metadata.labels.example.com/app}}"},
         "matchExpressions": [{"key": "a", "operator": "In", "values": ["{{metadata.name}}", "b"]}],
@@ -101,7 +101,7 @@ fn f11_selectors_can_have_placeholders() {
 }
 
 #[test]
-fn f11_the_first_object_by_name_or_null_is_used() {
+fn the_first_object_by_name_or_null_is_used() {
     let object = |name: &str, key: &str| json!({"metadata": {"name": name}, "data": {"key": key}});
     let selector = json!({"labelSelector": {}, "fieldSelector": {"matchFields": {"data.key": "x"}}});
     let (references, _) = read("", of_config_map(selector));
@@ -125,7 +125,7 @@ fn f11_the_first_object_by_name_or_null_is_used() {
 }
 
 #[test]
-fn f11_values_cannot_change_the_server_of_a_url() {
+fn values_cannot_change_the_server_of_a_url() {
     assert_eq!(
         url_of(
             json!({"url": "https://a.b/{{metadata.annotations.up}}/{{metadata.labels.example.com/app}}", "method": "GET"})
@@ -146,7 +146,7 @@ fn f11_values_cannot_change_the_server_of_a_url() {
 }
 
 #[test]
-fn f11_the_answer_of_a_server_is_its_body() {
+fn the_answer_of_a_server_is_its_body() {
     let (references, _) = read(
         "",
         json!({"from": "http", "path": "body.a", "http": {"url": "https://a", "method": "GET"}}),
@@ -271,7 +271,7 @@ fn an_override_policy_can_refer_to_its_own_namespace_only() {
 }
 
 #[test]
-fn f12_secrets_are_not_in_messages() {
+fn secrets_are_not_in_messages() {
     let auth = json!({"staticToken": "hidden", "password": "hidden"});
     let http =
         json!({"url": "https://a/b?key=hidden", "method": "POST", "params": {"key": "hidden"}, "auth": auth});

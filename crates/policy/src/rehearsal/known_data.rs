@@ -19,15 +19,13 @@ pub struct KnownData {
 /// The response of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownResponse {
-    /// The method.
+    /// GET or POST.
     pub method: HttpMethod,
     /// The full URL, with parameters.
     pub url: String,
-    /// The result.
+    /// What the request returns.
     pub answer: FetchedAnswer,
 }
-
-// === impl KnownData ===
 
 impl KnownData {
     /// Answers a reference from this data; earlier data takes precedence.

@@ -16,8 +16,6 @@ pub struct Rehearsal {
     pub fetched: Vec<(DataReference, FetchedAnswer)>,
 }
 
-// === impl Rehearsal ===
-
 impl Rehearsal {
     /// Evaluates policies. References resolve to the data in `known` only: see [`KnownData::answer`].
     pub fn run(

@@ -122,7 +122,6 @@ fn path(names: &[&str]) -> String {
     format!("\"\\(pod.path)/affinity{names}\"")
 }
 
-/// Lists all lists of terms.
 fn lists(affinity: &Affinity) -> Vec<TermList> {
     let mut lists = Vec::new();
     if let Some(node) = &affinity.node_affinity {

@@ -30,13 +30,13 @@ enum Side {
 /// The type in which values are compared.
 #[derive(Clone, Copy)]
 enum Form {
-    /// As a number, also if it is a number in text.
+    /// Compares numbers, and text that contains a number, as numbers.
     Numbers,
-    /// As a number.
+    /// Compares only numbers.
     PlainNumbers,
-    /// As text.
+    /// Compares only text.
     Strings,
-    /// As text, also if it is a number or a boolean.
+    /// Compares text, numbers and booleans as text.
     Texts,
 }
 

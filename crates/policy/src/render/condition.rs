@@ -1,4 +1,4 @@
-//! Renders conditions.
+//! Renders condition templates as CUE programs.
 
 use crate::{
     api::{AffectMode, ConditionOperator, IntOrString, ProcessOperation, ValidateCondition, ValueProcess},

@@ -4,7 +4,7 @@ use crate::{api::ConstantValue, problem::PolicyProblems};
 
 use super::decimal::DecimalText;
 
-/// The value that applies.
+/// The value of the one field of a constant that is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Constant {
     Text(String),
@@ -14,8 +14,6 @@ pub(super) enum Constant {
     Numbers(Vec<DecimalText>),
     Map(Vec<(String, String)>),
 }
-
-// === impl Constant ===
 
 impl Constant {
     /// Returns the first value that is set, and adds problems of the field `value`.

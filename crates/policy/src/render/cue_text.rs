@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A program.
+/// A CUE program under construction.
 #[derive(Debug, Default)]
 pub(super) struct CueText {
     imports: BTreeSet<&'static str>,
@@ -58,10 +58,7 @@ pub(super) enum CueElement {
 /// The width of an indentation level.
 const INDENT: &str = "    ";
 
-// === impl CueText ===
-
 impl CueText {
-    /// Imports a package.
     pub(super) fn import(&mut self, package: &'static str) {
         self.imports.insert(package);
     }
@@ -122,7 +119,6 @@ pub(super) fn field(label: &str, value: ValueText) -> CueDeclaration {
     CueDeclaration::Field(label.to_owned(), value)
 }
 
-/// Creates an expression.
 pub(super) fn expression(text: impl Into<String>) -> ValueText {
     ValueText::Expression(text.into())
 }
@@ -224,8 +220,6 @@ fn write_struct(text: &mut String, depth: usize, declarations: &[CueDeclaration]
     text.push_str(&INDENT.repeat(depth));
     text.push('}');
 }
-
-// === impl CueInput ===
 
 impl CueInput {
     fn name(self) -> &'static str {

@@ -13,8 +13,6 @@ pub(super) struct DecimalText {
 /// The maximum number of digits on either side of the point, more than any double needs.
 const MOST_DIGITS: usize = 30;
 
-// === impl DecimalText ===
-
 impl DecimalText {
     /// Parses a number such as `-3`, `0.5`, `.5`, `+2.50` or `1e3`.
     pub(super) fn parse(text: &str) -> Option<Self> {
@@ -66,12 +64,10 @@ impl DecimalText {
         self.whole.is_empty() && self.fraction.is_empty()
     }
 
-    /// Reports whether it is above 0 and below 1.
-    pub(super) fn is_part(&self) -> bool {
+    pub(super) fn is_between_zero_and_one(&self) -> bool {
         !self.is_negative && self.whole.is_empty() && !self.fraction.is_empty()
     }
 
-    /// Formats the literal.
     pub(super) fn literal(&self) -> String {
         let sign = if self.is_negative { "-" } else { "" };
         let whole = if self.whole.is_empty() { "0" } else { &self.whole };

@@ -20,7 +20,6 @@ use super::{
 const LETTERS: &str =
     "it must have at most 63 letters, digits, -, _ and ., the first and the last a letter or a digit";
 
-/// The value of an entry.
 enum EntryValue {
     Constant(String),
     /// An expression.

@@ -61,7 +61,7 @@ pub fn render_validation(template: &ValidateRuleTemplate) -> Result<String, Vec<
         Some(condition) => problems.within("condition", |problems| {
             condition::render(condition, program, problems);
         }),
-        None => problems.note("condition", "is missing: type: condition needs it"),
+        None => problems.note("condition", "is missing: type: condition requires the field it"),
     })
 }
 

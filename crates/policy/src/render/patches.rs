@@ -11,8 +11,6 @@ use super::{
 #[derive(Debug, Default)]
 pub(super) struct PatchList(Vec<CueElement>);
 
-// === impl PatchList ===
-
 impl PatchList {
     /// Adds a value at a path, both as expressions, for each match of the clauses; once without clauses.
     ///

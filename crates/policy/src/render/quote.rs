@@ -27,7 +27,7 @@ pub(super) fn label(name: &str) -> String {
     if is_plain { name.to_owned() } else { quote(name) }
 }
 
-/// Formats JSON.
+/// Formats a JSON value as a CUE literal.
 pub(super) fn literal(value: &Value) -> ValueText {
     match value {
         Value::String(text) => ValueText::Expression(quote(text)),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d17_quoted_strings_never_end_early() {
+    fn quoted_strings_never_end_early() {
         for (text, written) in [
             (r#"a"b"#, r#""a\"b""#),
             (r"\(data)", r#""\\(data)""#),

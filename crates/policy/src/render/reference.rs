@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn d16_keys_with_slashes_and_tildes_are_parsed() {
+    fn keys_with_slashes_and_tildes_are_parsed() {
         for (text, written) in [
             (
                 "/metadata/annotations/a.io~1b",

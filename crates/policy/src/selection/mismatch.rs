@@ -121,7 +121,7 @@ fn requirement<'a>(key: &str, operator: &str, values: impl Iterator<Item = &'a s
 }
 
 fn or_missing(found: Option<&str>) -> String {
-    found.map_or_else(|| "not there".to_owned(), text)
+    found.map_or_else(|| "missing".to_owned(), text)
 }
 
 fn text(found: &str) -> String {

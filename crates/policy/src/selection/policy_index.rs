@@ -15,8 +15,6 @@ struct KindIndex {
     by_kind: HashMap<String, HashMap<String, Vec<usize>>>,
 }
 
-// === impl PolicyIndex ===
-
 impl PolicyIndex {
     /// Adds a policy for these apiVersions and kinds, or for all if there are none, in a namespace or, if it
     /// is empty, everywhere. Its index must be greater than all earlier ones.

@@ -32,10 +32,8 @@ pub(crate) struct SelectedSubject<'a> {
 
 /// It is unknown whether a policy selects an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the Namespace {0} is not known, whose labels spec.namespaceSelector requires")]
+#[error("spec.namespaceSelector needs the labels of the Namespace {0}, which is unknown")]
 pub struct SelectionError(String);
-
-// === impl SubjectMatcher ===
 
 impl SubjectMatcher {
     /// Parses the selectors of a policy, and adds their problems.
@@ -108,8 +106,6 @@ impl SubjectMatcher {
         Ok(label_selector::matches(selector, labels(namespace)))
     }
 }
-
-// === impl SelectedSubject ===
 
 impl<'a> SelectedSubject<'a> {
     pub(crate) fn new(attributes: &'a AdmissionAttributes<'a>) -> Self {

@@ -53,7 +53,7 @@ fn pod() -> Value {
 }
 
 #[test]
-fn f2_the_documented_table_of_selectors() {
+fn the_documented_table_of_selectors() {
     let labels = json!({"matchLabels": {"app": "x"}});
     let other_labels = json!({"matchLabels": {"app": "y"}});
     let fields = json!({"matchFields": {"spec.nodeName": "node"}});
@@ -98,7 +98,7 @@ fn f2_the_documented_table_of_selectors() {
 }
 
 #[test]
-fn f2_one_matching_selector_is_enough_and_an_empty_list_selects_all() {
+fn one_matching_selector_is_enough_and_an_empty_list_selects_all() {
     let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment"});
     let pods = json!({"apiVersion": "v1", "kind": "Pod"});
     assert!(selects(&cluster(), json!([]), &pod()));
@@ -117,7 +117,7 @@ fn f2_one_matching_selector_is_enough_and_an_empty_list_selects_all() {
 }
 
 #[test]
-fn f2_numbers_booleans_and_names_with_dots_are_compared() {
+fn numbers_booleans_and_names_with_dots_are_compared() {
     let expression = |field: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"field": field, "operator": operator, "value": values}]});
     for (fields, expected) in [
         (json!({"matchFields": {"spec.priority": "7"}}), true),
@@ -153,7 +153,7 @@ fn f2_numbers_booleans_and_names_with_dots_are_compared() {
 }
 
 #[test]
-fn f3_defect_2_an_override_policy_selects_its_own_namespace_only() {
+fn an_override_policy_selects_its_own_namespace_only() {
     assert!(selects(&inside("n"), json!([]), &pod()));
     assert!(!selects(&inside("m"), json!([]), &pod()));
     assert!(!selects(
@@ -187,7 +187,7 @@ fn f3_defect_2_an_override_policy_selects_its_own_namespace_only() {
 }
 
 #[test]
-fn f4_defect_3_operations_match_with_a_wildcard() {
+fn operations_match_with_a_wildcard() {
     let all = [
         AdmissionOperation::Create,
         AdmissionOperation::Update,
@@ -206,7 +206,7 @@ fn f4_defect_3_operations_match_with_a_wildcard() {
 }
 
 #[test]
-fn f4_a_connection_is_selected_by_its_options() {
+fn a_connection_is_selected_by_its_options() {
     let options = json!({"apiVersion": "v1", "kind": "PodExecOptions", "container": "c"});
     let request = json!({"operation": "CONNECT", "namespace": "n", "name": "a", "object": options});
     let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
@@ -281,7 +281,7 @@ fn namespaces_are_selected_by_their_labels() {
             .matches(&SelectedSubject::new(&AdmissionAttributes::create(&pod)))
             .unwrap_err()
             .to_string(),
-        "the Namespace n is not known, whose labels spec.namespaceSelector requires"
+        "spec.namespaceSelector needs the labels of the Namespace n, which is unknown"
     );
 }
 

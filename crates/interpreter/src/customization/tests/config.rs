@@ -1,4 +1,4 @@
-//! Configs of Karmada's proposal (R6 to R9).
+//! Configs with retentions, as in Karmada's proposal.
 
 use serde_json::{Value, json};
 

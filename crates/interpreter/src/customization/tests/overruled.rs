@@ -54,7 +54,7 @@ fn an_equally_specific_later_customization_is_overruled() {
     assert!(expected.iter().all(|said| found.contains(said)), "{found:?}");
     assert_eq!(
         expected[0].to_string(),
-        "is not used for InterpretHealth of objects that ResourceInterpreterCustomization 0 also selects: its target is as specific and it has precedence by its name"
+        "is not used for InterpretHealth of objects that ResourceInterpreterCustomization 0 also selects: both targets are equally specific, and ResourceInterpreterCustomization 0 has precedence by name"
     );
     let chained = interpretation("c", deployments(), "Chain", health());
     assert_eq!(overruled(&[first.clone(), chained]), [], "it chains");

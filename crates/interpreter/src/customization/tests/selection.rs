@@ -115,7 +115,7 @@ fn chaining_interpreters_precede_replacing_ones() {
 }
 
 #[tokio::test]
-async fn a_chain_asks_all_interpreters() {
+async fn a_chain_runs_all_interpreters() {
     let customizations = Arc::new(Customizations::default());
     let retention = |path: &str| json!({"retention": {"fields": [path]}});
     customizations.replace(&[

@@ -20,7 +20,7 @@ fn numbers_are_formatted_as_in_karmada() {
             "return table.concat({1e15, 0.1, 1e100}, ' ')",
             json!("1000000000000000 0.1 1e+100"),
         ),
-        // As in C.
+        // The same result as in C.
         ("return 1e15 .. ''", json!("1e+15")),
     ] {
         assert_eq!(run(body), Ok(expected), "{body}");

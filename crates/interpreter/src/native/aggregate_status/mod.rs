@@ -19,6 +19,7 @@ pub(super) type AggregationRule = fn(&Aggregation<'_>) -> Result<Option<Status>,
 
 /// Why the status cannot be aggregated.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum AggregateStatusError {
     /// A field of the object has the wrong type.
     #[error(transparent)]
@@ -28,12 +29,10 @@ pub enum AggregateStatusError {
     Cluster {
         /// The name of the cluster.
         cluster: String,
-        /// The type error.
         source: FieldTypeError,
     },
 }
 
-/// A status.
 pub(super) type Status = Map<String, Value>;
 
 /// The input of an aggregation.
@@ -58,7 +57,6 @@ struct MemberStatus<'b, 'a> {
     fields: &'b Fields<'a>,
 }
 
-/// Returns the rule for a kind.
 pub(super) fn rule(api_version: &str, kind: &str) -> Option<AggregationRule> {
     Some(match (api_version, kind) {
         ("apps/v1", "Deployment") => |aggregation| workload(aggregation, counts::DEPLOYMENT),
@@ -144,8 +142,6 @@ fn set_count(status: &mut Status, name: &str, count: i64) {
     }
 }
 
-// === impl Aggregation ===
-
 impl<'a> Aggregation<'a> {
     fn new(object: &'a Value, items: Option<&'a [AggregatedStatusItem]>, now: Timestamp) -> Self {
         let clusters = items.unwrap_or_default().iter().map(|item| InMember {
@@ -192,8 +188,6 @@ impl<'a> Aggregation<'a> {
     }
 }
 
-// === impl InMember ===
-
 impl<'a> InMember<'a> {
     fn status(&self) -> Option<MemberStatus<'_, 'a>> {
         let fields = self.status.as_ref()?;
@@ -203,8 +197,6 @@ impl<'a> InMember<'a> {
         })
     }
 }
-
-// === impl MemberStatus ===
 
 impl<'a> MemberStatus<'_, 'a> {
     fn read<T>(

@@ -28,8 +28,6 @@ struct NoResponseError {
 /// The timeout of a direct call.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-// === impl InterpreterServer ===
-
 impl InterpreterServer {
     /// Asks a question at a path.
     ///

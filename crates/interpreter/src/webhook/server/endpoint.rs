@@ -52,8 +52,6 @@ const LONGEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of an error that are returned: it may quote the request.
 const LONGEST_MESSAGE: usize = 512;
 
-// === impl InterpreterEndpoint ===
-
 impl InterpreterEndpoint {
     /// Answers a request; any error becomes a response.
     pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Full<Bytes>>

@@ -34,8 +34,6 @@ pub(super) struct FunctionHandler<F>(pub(super) F);
 /// A resource interpreter as a handler.
 pub(super) struct AskingHandler(pub(super) Arc<ResourceInterpreter>);
 
-// === impl FunctionHandler ===
-
 impl<F, R, E> InterpreterHandler for FunctionHandler<F>
 where
     F: Fn(ResourceInterpreterRequest<'static>, InterpreterCall) -> R + Send + Sync,
@@ -48,8 +46,6 @@ where
         Box::pin(async move { answer.await.map_err(|error| format!("{error:#}")) })
     }
 }
-
-// === impl AskingHandler ===
 
 impl InterpreterHandler for AskingHandler {
     fn handle(&self, request: ResourceInterpreterRequest<'static>, _: InterpreterCall) -> Handled {

@@ -44,27 +44,18 @@ pub struct InterpreterServer {
 
 /// Why a handler cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum AddInterpreterError {
     /// The path is invalid.
     #[error("path {0:?} must begin with /, and have no query or fragment")]
-    Path(
-        /// The path.
-        String,
-    ),
+    Path(String),
     /// The operation has a handler at the path.
     #[error("{operation} at {path:?} already has a handler")]
-    Duplicate {
-        /// The operation.
-        operation: Operation,
-        /// The path.
-        path: String,
-    },
+    Duplicate { operation: Operation, path: String },
 }
 
 /// The default number of concurrent calls at a path.
 const CONCURRENCY: usize = 64;
-
-// === impl InterpreterServer ===
 
 impl InterpreterServer {
     /// Creates a server without handlers.

@@ -1,4 +1,4 @@
-//! Validation of webhook configurations (W2 to W8, §2b, §2d).
+//! Validation of webhook configurations.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Parsing of responses, in Karmada's order (W11, W12, §2e).
+//! Parsing of responses, in Karmada's order.
 
 use super::*;
 use crate::{

@@ -28,8 +28,6 @@ struct Fake {
     ignored: Mutex<Vec<String>>,
 }
 
-// === impl Fake ===
-
 impl Fake {
     fn new(says: Vec<(&'static str, Value)>) -> Arc<Self> {
         Arc::new(Self {

@@ -1,4 +1,4 @@
-//! Patches (W11, §2f), including hostile ones.
+//! Patches in responses, including hostile ones.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Selection of webhooks (W3, W7, §2c, §2i), and failures.
+//! Selection of webhooks, and failures of calls.
 
 use super::*;
 use crate::{NativeInterpreter, ObjectHealth, Operation, customization::Customizations};

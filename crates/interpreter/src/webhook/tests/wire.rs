@@ -1,4 +1,4 @@
-//! Requests, field by field (W9, W10, §2e).
+//! The fields of requests.
 
 use super::*;
 use crate::{Operation, Question, question::AggregatedStatusItem};

@@ -52,7 +52,7 @@ fn the_first_mismatch_of_each_selector_is_reported() {
         ),
         (
             labels(json!({"matchLabels": {"app": "x", "tier": "y"}})),
-            "labelSelector: tier is not there, not y",
+            "labelSelector: tier is missing, not y",
         ),
         (
             labels(json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["x", "y"]}]})),
@@ -64,7 +64,7 @@ fn the_first_mismatch_of_each_selector_is_reported() {
         ),
         (
             fields(json!({"matchExpressions": [{"field": "spec.a", "operator": "Exists"}]})),
-            "fieldSelector: spec.a Exists: it is not there",
+            "fieldSelector: spec.a Exists: it is missing",
         ),
     ] {
         let policy = selecting(&json!([selector]));
@@ -113,7 +113,7 @@ fn mismatches_of_namespaces_conditions_and_operations_are_reported() {
 
 proptest! {
     #[test]
-    fn a_policy_is_evaluated_if_the_explanation_says_so(
+    fn a_policy_is_evaluated_as_the_explanation_predicts(
         kinds in proptest::collection::vec(select(vec!["Pod", "Secret"]), 0..3),
         label in select(vec!["x", "y"]),
         operator in select(vec!["In", "NotIn", "Exists", "DoesNotExist"]),

@@ -11,7 +11,7 @@ fn failing() -> Value {
 }
 
 #[test]
-fn f19_a_failing_policy_refuses_without_changes() {
+fn a_failing_policy_refuses_without_changes() {
     let policies = [
         overriding("a", &[json!({"cue": adds("/spec/a", 1)})]),
         overriding("b", &[json!({"cue": adds("/spec/c", 1)}), failing()]),
@@ -34,7 +34,7 @@ fn f19_a_failing_policy_refuses_without_changes() {
 }
 
 #[test]
-fn f19_an_ignored_failing_policy_has_no_effect() {
+fn an_ignored_failing_policy_has_no_effect() {
     let policies = [
         overriding("a", &[json!({"cue": adds("/spec/a", 1)})]),
         with_failure_policy(

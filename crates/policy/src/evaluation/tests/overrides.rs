@@ -18,7 +18,7 @@ fn order(outcome: &OverrideOutcome) -> Vec<String> {
 }
 
 #[test]
-fn f15_cluster_policies_come_first_then_names_then_rules() {
+fn cluster_policies_come_first_then_names_then_rules() {
     let policies = [
         overriding("n/a", &[appends("op a")]),
         overriding("b", &[appends("cop b")]),
@@ -40,7 +40,7 @@ fn f15_cluster_policies_come_first_then_names_then_rules() {
 
 #[cfg(feature = "cue")]
 #[test]
-fn f14_defect_5_all_steps_of_a_rule_are_applied_in_order() {
+fn all_steps_of_a_rule_are_applied_in_order() {
     let overriders = json!({
         "plaintext": [{"op": "replace", "path": "/metadata/labels/plaintext", "value": "last"}, {"op": "remove", "path": "/spec/nodeName"}],
         "origin": [{"type": "labels", "operation": "add", "labels": {"plaintext": "origin", "origin": "x"}}],
@@ -83,7 +83,7 @@ fn f14_defect_5_all_steps_of_a_rule_are_applied_in_order() {
 }
 
 #[test]
-fn f18_the_patch_is_minimal_and_applies_to_the_original_object() {
+fn the_patch_is_minimal_and_applies_to_the_original_object() {
     let overriders = json!({"plaintext": [
         {"op": "replace", "path": "/metadata/annotations/example.com~1a", "value": "1"},
         {"op": "add", "path": "/spec/gone", "value": 1},
@@ -103,7 +103,7 @@ fn f18_the_patch_is_minimal_and_applies_to_the_original_object() {
 }
 
 #[test]
-fn f18_deleted_objects_are_not_changed() {
+fn deleted_objects_are_not_changed() {
     let request = json!({"operation": "DELETE", "oldObject": pod()});
     let attributes = AdmissionAttributes::from_request(&request, None).unwrap();
     let broken = json!({"cue": "no JSON"});
@@ -115,7 +115,7 @@ fn f18_deleted_objects_are_not_changed() {
 }
 
 #[test]
-fn f4_rules_apply_to_their_operations() {
+fn rules_apply_to_their_operations() {
     let rule =
         |operations: Value, name: &str| json!({"targetOperations": operations, "overriders": appends(name)});
     let rules = json!([
@@ -141,7 +141,7 @@ fn f4_rules_apply_to_their_operations() {
 }
 
 #[test]
-fn f6_programs_get_the_inputs_they_declare() {
+fn programs_get_the_inputs_they_declare() {
     let mut pod = pod();
     let old = pod.clone();
     pod["spec"]["nodeName"] = "y".into();
@@ -162,7 +162,7 @@ fn f6_programs_get_the_inputs_they_declare() {
         let outcome = overridden(&[overriding("a", &[overriders])], &attributes);
         assert_eq!(outcome.object["seen"], expected);
     }
-    // A program that does not declare it may have a field of that name.
+    // A program that does not declare the input may have a field of that name.
     let outcome = overridden(
         &[overriding(
             "a",

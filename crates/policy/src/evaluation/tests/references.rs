@@ -44,7 +44,7 @@ fn with_answers(
 }
 
 #[test]
-fn f11_references_are_fetched_and_used() {
+fn references_are_fetched_and_used() {
     let policies = [label_from("a", config_map("settings"))];
     let pod = pod();
     let needs = set(&policies).override_needs(&AdmissionAttributes::create(&pod));
@@ -65,7 +65,7 @@ fn f11_references_are_fetched_and_used() {
 }
 
 #[test]
-fn f11_a_reference_uses_changes_of_earlier_rules() {
+fn a_reference_uses_changes_of_earlier_rules() {
     let policies = [
         overriding("a", &[json!({"cue": adds("/spec/nodeName", "changed")})]),
         label_from("b", config_map("of-{{spec.nodeName}}")),
@@ -78,7 +78,7 @@ fn f11_a_reference_uses_changes_of_earlier_rules() {
 }
 
 #[test]
-fn f11_a_missing_reference_has_one_clear_error() {
+fn a_missing_reference_has_one_clear_error() {
     let owner = json!({"from": "owner", "path": "/metadata/name"});
     for (reference, answer, expected) in [
         (
@@ -116,7 +116,7 @@ fn f11_a_missing_reference_has_one_clear_error() {
 }
 
 #[test]
-fn f11_a_missing_value_fetches_nothing() {
+fn a_missing_value_fetches_nothing() {
     let policies = [label_from("a", config_map("of-{{spec.none}}"))];
     let pod = pod();
     assert_eq!(
@@ -143,12 +143,12 @@ fn cyclic_owners_do_not_loop() {
     });
     assert_eq!(
         outcome.refusal.unwrap().message,
-        "Pod n/a is not the owner with uid 1, but another of its name"
+        "Pod n/a is not the owner with uid 1, but another object of the same name"
     );
 }
 
 #[test]
-fn f11_both_references_of_a_condition_are_distinct() {
+fn both_references_of_a_condition_are_distinct() {
     let reference = |from: &str, name: &str, path: &str| json!({"from": from, "path": path, "k8s": {"apiVersion": "v1", "kind": "ConfigMap", "name": name}});
     let condition = json!({
         "cond": "Equal", "message": "m",

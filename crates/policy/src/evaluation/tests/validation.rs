@@ -18,7 +18,7 @@ fn acting(name: &str, actions: &[&str], rules: Value) -> Value {
 }
 
 #[test]
-fn f15_defect_4_all_messages_are_reported_in_order() {
+fn all_messages_are_reported_in_order() {
     let policies = [
         validating("b", json!([refuses("b 0"), allows(), refuses("b 2")])),
         validating("a", json!([refuses("a")])),
@@ -40,7 +40,7 @@ fn f15_defect_4_all_messages_are_reported_in_order() {
 }
 
 #[test]
-fn f7_unset_outputs_allow() {
+fn unset_outputs_allow() {
     let pod = pod();
     let attributes = AdmissionAttributes::create(&pod);
     for (program, allowed) in [
@@ -101,7 +101,7 @@ fn actions_determine_the_effect_of_findings() {
 }
 
 #[test]
-fn f19_a_failing_validation_refuses_unless_ignored() {
+fn a_failing_validation_refuses_unless_ignored() {
     let pod = pod();
     let attributes = AdmissionAttributes::create(&pod);
     let failing = validating(
@@ -123,7 +123,7 @@ fn f19_a_failing_validation_refuses_unless_ignored() {
 }
 
 #[test]
-fn f7_deletions_are_validated_with_the_deleted_object() {
+fn deletions_are_validated_with_the_deleted_object() {
     let rules = json!([{"targetOperations": ["DELETE"], "cue": json!({"validate": {"valid": false, "reason": "$object/metadata/name"}}).to_string()}]);
     let policies = [validating("a", rules)];
     let request = json!({"operation": "DELETE", "object": null, "oldObject": pod()});
@@ -134,7 +134,7 @@ fn f7_deletions_are_validated_with_the_deleted_object() {
 }
 
 #[test]
-fn f7_old_objects_are_inputs_of_updates_only() {
+fn old_objects_are_inputs_of_updates_only() {
     let seen = json!({"validate": {"valid": false, "reason": "$oldObject/metadata/name"}}).to_string();
     let policies = [validating("a", json!([{"cue": seen}]))];
     let request = json!({"operation": "UPDATE", "object": pod(), "oldObject": pod()});

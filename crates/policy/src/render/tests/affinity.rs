@@ -51,7 +51,7 @@ fn result_of(operation: &str, wanted: &Value, before: &Value) -> Value {
 }
 
 #[test]
-fn row_missing_affinity_is_created() {
+fn missing_affinity_is_created() {
     for (sort, level, a, _) in lists() {
         let wanted = affinity(sort, level, &[&a]);
         for operation in ["add", "replace"] {
@@ -71,7 +71,7 @@ fn row_missing_affinity_is_created() {
 }
 
 #[test]
-fn row_affinity_of_every_workload_is_overridden() {
+fn affinity_of_every_workload_is_overridden() {
     let (sort, level, a, _) = lists()[5].clone();
     let wanted = affinity(sort, level, &[&a]);
     for (object, place) in workloads(&json!({"containers": [{"name": "app"}]})) {
@@ -86,7 +86,7 @@ fn row_affinity_of_every_workload_is_overridden() {
 }
 
 #[test]
-fn d09_required_and_preferred_are_replaced_and_removed_together() {
+fn required_and_preferred_are_replaced_and_removed_together() {
     let [(_, _, required, other), (_, _, preferred, another), ..] = lists();
     let both = |required: &Value, preferred: &Value| json!({"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [required]}, PREFERRED: [preferred]}});
     let wanted = both(&required, &preferred);
@@ -102,7 +102,7 @@ fn d09_required_and_preferred_are_replaced_and_removed_together() {
 }
 
 #[test]
-fn d10_d11_d12_several_terms_are_added_to_each_list() {
+fn several_terms_are_added_to_each_list() {
     for (sort, level, a, b) in lists() {
         let wanted = affinity(sort, level, &[&a, &b, &a]);
         let mut old = a.clone();
@@ -112,14 +112,14 @@ fn d10_d11_d12_several_terms_are_added_to_each_list() {
             affinity(sort, level, &[&old, &a, &b]),
             "{sort} {level}"
         );
-        // An update must not add them again.
+        // An update must not add the same terms again.
         let there = affinity(sort, level, &[&b, &old, &a]);
         assert_eq!(result_of("add", &wanted, &there), there);
     }
 }
 
 #[test]
-fn row_replace_and_remove_change_only_the_given_list() {
+fn replace_and_remove_change_only_the_given_list() {
     for (sort, level, a, b) in lists() {
         let other = if level == REQUIRED { PREFERRED } else { REQUIRED };
         let mut before = affinity(sort, level, &[&a]);

@@ -39,7 +39,7 @@ fn holds_for(operator: &str, y: &Value, x: &Value) -> bool {
 }
 
 #[test]
-fn row_exist_and_not_exist_check_presence() {
+fn exist_and_not_exist_check_presence() {
     let exists = |x: &Value| {
         let exists = refused_with(&condition("Exist", &json!({})), &data(x)).is_some();
         let is_missing = refused_with(&condition("NotExist", &json!({})), &data(x)).is_some();
@@ -74,7 +74,7 @@ fn row_exist_and_not_exist_check_presence() {
 }
 
 #[test]
-fn row_ten_comparisons_and_regex() {
+fn ten_comparisons_and_regex() {
     let three = json!({"integer": 3});
     for (operator, expected) in [
         ("Equal", [false, true, false]),
@@ -103,7 +103,7 @@ fn row_ten_comparisons_and_regex() {
 }
 
 #[test]
-fn row_a_missing_value_meets_only_not_exist() {
+fn a_missing_value_meets_only_not_exist() {
     for operator in ["Equal", "NotEqual", "Gt", "Gte", "Lt", "Lte"] {
         assert!(
             !holds(operator, &json!({"integer": 3}), &json!(null)),
@@ -128,7 +128,7 @@ fn row_a_missing_value_meets_only_not_exist() {
 }
 
 #[test]
-fn row_the_value_is_processed_before_the_comparison() {
+fn the_value_is_processed_before_the_comparison() {
     for (operation, with, edge) in [
         ("*", json!("50%"), 3),
         ("*", json!("0.5"), 3),
@@ -160,7 +160,7 @@ fn row_the_value_is_processed_before_the_comparison() {
 }
 
 #[test]
-fn d17_messages_and_values_cannot_inject_code() {
+fn messages_and_values_cannot_inject_code() {
     for text in [
         "\"",
         "\\(object)",
@@ -176,7 +176,7 @@ fn d17_messages_and_values_cannot_inject_code() {
 }
 
 #[test]
-fn d19_a_number_in_text_compares_as_number_with_numbers() {
+fn a_number_in_text_compares_as_number_with_numbers() {
     let numbers = json!({"integerSlice": [1, 3]});
     for (x, is_in) in [
         (json!(3), true),
@@ -209,7 +209,7 @@ fn d19_a_number_in_text_compares_as_number_with_numbers() {
 }
 
 #[test]
-fn d19_two_texts_compare_as_text() {
+fn two_texts_compare_as_text() {
     assert!(holds("Equal", &json!({"string": "3"}), &json!(3)));
     assert!(holds("Equal", &json!({"string": "true"}), &json!(true)));
     assert!(holds("Equal", &json!({"boolean": true}), &json!("true")));
@@ -222,7 +222,7 @@ fn d19_two_texts_compare_as_text() {
 }
 
 #[test]
-fn d19_incomparable_values_are_unequal_and_unordered() {
+fn incomparable_values_are_unequal_and_unordered() {
     for x in [
         json!("abc"),
         json!("1Gi"),
@@ -253,7 +253,7 @@ fn d19_incomparable_values_are_unequal_and_unordered() {
 }
 
 #[test]
-fn d20_a_reason_is_given_in_both_modes() {
+fn a_reason_is_given_in_both_modes() {
     let reject = condition("Equal", &json!({"value": {"string": "a"}}));
     assert_eq!(refused_with(&reject, &data(&json!("a"))).as_deref(), Some("no"));
     assert_eq!(refused_with(&reject, &data(&json!("b"))), None);

@@ -22,7 +22,7 @@ fn result_of(operation: &str, more: &Value, annotations: &Value) -> Value {
 }
 
 #[test]
-fn row_missing_annotations_are_created() {
+fn missing_annotations_are_created() {
     let entry = json!({"path": "owner", "value": {"string": "x"}});
     for operation in ["add", "replace"] {
         let without = json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
@@ -39,7 +39,7 @@ fn row_missing_annotations_are_created() {
 }
 
 #[test]
-fn row_labels_are_overridden_like_annotations() {
+fn labels_are_overridden_like_annotations() {
     let template = json!({"type": "labels", "operation": "add", "path": "tier", "value": {"string": "db"}});
     let object = json!({"kind": "ConfigMap", "metadata": {"name": "a"}});
     assert_eq!(
@@ -49,7 +49,7 @@ fn row_labels_are_overridden_like_annotations() {
 }
 
 #[test]
-fn row_a_map_writes_an_entry_for_each_key() {
+fn a_map_writes_an_entry_for_each_key() {
     let map = json!({"value": {"stringMap": {"a": "1", "b": "2"}}});
     assert_eq!(
         result_of("add", &map, &json!({"b": "0", "c": "3"})),
@@ -62,7 +62,7 @@ fn row_a_map_writes_an_entry_for_each_key() {
 }
 
 #[test]
-fn row_removing_a_missing_entry_is_allowed() {
+fn removing_a_missing_entry_is_allowed() {
     let entry = json!({"path": "owner"});
     assert_eq!(
         result_of("remove", &entry, &json!({"owner": "x", "b": "c"})),
@@ -74,7 +74,7 @@ fn row_removing_a_missing_entry_is_allowed() {
 }
 
 #[test]
-fn row_every_value_becomes_text() {
+fn every_value_becomes_text() {
     for (value, text) in [
         (json!({"string": ""}), ""),
         (json!({"integer": -3}), "-3"),
@@ -84,12 +84,16 @@ fn row_every_value_becomes_text() {
         (json!({"integer": 9_007_199_254_740_993_i64}), "9007199254740993"),
     ] {
         let entry = json!({"path": "a", "value": value});
-        assert_eq!(result_of("add", &entry, &json!({})), json!({"a": text}), "{value}");
+        assert_eq!(
+            result_of("add", &entry, &json!({})),
+            json!({"a": text}),
+            "{value}"
+        );
     }
 }
 
 #[test]
-fn row_a_reference_is_written_if_it_has_a_value() {
+fn a_reference_is_written_if_it_has_a_value() {
     let template = |path: &str| {
         let reference = json!({"from": "owner", "path": path});
         template("add", &json!({"path": "from", "valueRef": reference}))
@@ -112,7 +116,7 @@ fn row_a_reference_is_written_if_it_has_a_value() {
 }
 
 #[test]
-fn d16_keys_with_slashes_and_tildes_are_preserved() {
+fn keys_with_slashes_and_tildes_are_preserved() {
     let before = json!({"a.io/b": "0", "a.io.b": "1"});
     for path in ["a.io/b", "/a.io/b", "/a.io~1b", "a.io~1b"] {
         let entry = json!({"path": path, "value": {"string": "x"}});
@@ -133,7 +137,7 @@ fn d16_keys_with_slashes_and_tildes_are_preserved() {
 }
 
 #[test]
-fn d17_values_cannot_inject_code() {
+fn values_cannot_inject_code() {
     for text in [
         "\"",
         "\\",
@@ -145,6 +149,10 @@ fn d17_values_cannot_inject_code() {
         "'''",
     ] {
         let entry = json!({"path": "a", "value": {"string": text}});
-        assert_eq!(result_of("add", &entry, &json!({})), json!({"a": text}), "{text:?}");
+        assert_eq!(
+            result_of("add", &entry, &json!({})),
+            json!({"a": text}),
+            "{text:?}"
+        );
     }
 }

@@ -19,27 +19,23 @@ use crate::patch::{JsonPatchOperation, apply};
 
 use super::{render_override, render_validation};
 
-/// The program of an override.
 fn override_program(template: &Value) -> String {
     let template = serde_json::from_value(template.clone()).unwrap();
     render_override(&template).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// The program of a condition.
 fn validation_program(condition: &Value) -> String {
     let template = json!({"type": "condition", "condition": condition});
     let template = serde_json::from_value(template).unwrap();
     render_validation(&template).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-/// The problems of an override template.
 fn override_problems(template: &Value) -> Vec<String> {
     let template = serde_json::from_value(template.clone()).unwrap();
     let problems = render_override(&template).unwrap_err();
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// The problems of a condition.
 fn condition_problems(condition: &Value) -> Vec<String> {
     let template = json!({"type": "condition", "condition": condition});
     let template = serde_json::from_value(template).unwrap();
@@ -56,7 +52,7 @@ fn run(program: &str, data: &Value, output: &str) -> Result<Value, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The patches of a template for `data`.
+/// Returns the patches that an override template yields for `data`.
 fn patches(template: &Value, data: &Value) -> Value {
     let program = override_program(template);
     run(&program, data, "patches").unwrap_or_else(|error| panic!("{error}\n{program}"))

@@ -18,7 +18,7 @@ fn requests(operation: &str, factors: &Value, resources: &Value) -> Value {
 }
 
 #[test]
-fn row_requests_are_a_fraction_of_limits() {
+fn requests_are_a_fraction_of_limits() {
     let factors = json!({"cpuFactor": "0.5", "memoryFactor": "0.2", "diskFactor": "0.1"});
     let limits = json!({"cpu": "1", "memory": "1Gi", "ephemeral-storage": "10G"});
     let wanted = json!({"cpu": "500m", "memory": "214748365", "ephemeral-storage": "1000000000"});
@@ -38,7 +38,7 @@ fn row_requests_are_a_fraction_of_limits() {
 }
 
 #[test]
-fn row_remove_resets_oversold_requests() {
+fn remove_resets_oversold_requests() {
     let before = json!({"limits": {"cpu": "1"}, "requests": {"cpu": "500m", "memory": "1Mi"}});
     let factors = json!({"cpuFactor": "0", "memoryFactor": "0"});
     // Without a limit there was nothing to oversell.
@@ -51,7 +51,7 @@ fn row_remove_resets_oversold_requests() {
 }
 
 #[test]
-fn row_requests_of_every_workload_are_overridden() {
+fn requests_of_every_workload_are_overridden() {
     let spec = json!({
         "containers": [{"name": "app", "resources": {"limits": {"cpu": "2"}}}],
         "initContainers": [{"name": "setup", "resources": {"limits": {"cpu": "4"}}}],
@@ -71,7 +71,7 @@ fn row_requests_of_every_workload_are_overridden() {
 }
 
 #[test]
-fn d13_every_quantity_is_parsed() {
+fn every_quantity_is_parsed() {
     for (limit, half) in [
         (json!("1"), "500m"),
         (json!("1.5"), "750m"),
@@ -121,7 +121,7 @@ fn d13_every_quantity_is_parsed() {
 }
 
 #[test]
-fn d13_without_a_limit_there_is_no_request() {
+fn without_a_limit_there_is_no_request() {
     let factors = json!({"cpuFactor": "0.5", "memoryFactor": "0.5"});
     for resources in [
         json!(null),
@@ -144,7 +144,7 @@ fn d13_without_a_limit_there_is_no_request() {
 }
 
 #[test]
-fn d14_empty_requests_are_removed() {
+fn empty_requests_are_removed() {
     let without = pod(
         &json!({"containers": [{"name": "a", "resources": {"limits": {"memory": "1Gi"}}}, {"name": "b"}]}),
     );

@@ -107,7 +107,7 @@ fn resources() {
 }
 
 #[test]
-fn d14_oversell_needs_a_factor_above_0_and_below_1() {
+fn oversell_needs_a_factor_above_0_and_below_1() {
     let problems = |more| override_problems(&template("resourcesOversell", &more));
     assert_eq!(
         problems(json!({})),

@@ -28,7 +28,7 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn d17_any_message_is_reported_as_reason(message in text()) {
+    fn any_message_is_reported_as_reason(message in text()) {
         prop_assume!(!message.is_empty());
         let condition = json!({"cond": "Exist", "message": message, "dataRef": {"from": "current", "path": "/kind"}});
         let reason = refused_with(&condition, &json!({"object": {"kind": "Odd"}}));
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn d17_any_value_equals_only_itself(value in text(), other in text()) {
+    fn any_value_equals_only_itself(value in text(), other in text()) {
         let dataref = json!({"from": "current", "path": "/spec/x"});
         let condition = json!({"cond": "Equal", "message": "no", "dataRef": dataref, "value": {"string": value}});
         let refused = |x: &str| refused_with(&condition, &json!({"object": {"spec": {"x": x}}})).is_some();
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn d16_any_key_is_found_by_its_pointer(key in text()) {
+    fn any_key_is_found_by_its_pointer(key in text()) {
         prop_assume!(!key.is_empty());
         let path = format!("/spec/{}", key.replace('~', "~0").replace('/', "~1"));
         let condition = json!({"cond": "Exist", "message": "no", "dataRef": {"from": "current", "path": path}});
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn d17_any_term_is_added_unchanged(key in text(), values in proptest::collection::vec(text(), 1..4)) {
+    fn any_term_is_added_unchanged(key in text(), values in proptest::collection::vec(text(), 1..4)) {
         let required = "requiredDuringSchedulingIgnoredDuringExecution";
         let requirement = json!({"key": format!("k{key}"), "operator": "In", "values": values});
         let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [requirement]}]});
@@ -68,7 +68,7 @@ proptest! {
 
     /// Invalid keys never get into a program, and valid ones never break it.
     #[test]
-    fn d16_any_annotation_is_written_or_refused(key in text(), value in text()) {
+    fn any_annotation_is_written_or_refused(key in text(), value in text()) {
         let template: Value = json!({"type": "annotations", "operation": "add", "path": key, "value": {"string": value}});
         let template: OverrideRuleTemplate = serde_json::from_value(template).unwrap();
         if let Ok(program) = render_override(&template) {

@@ -25,7 +25,7 @@ fn data() -> Value {
 }
 
 #[test]
-fn d18_f11_data_can_come_from_every_source() {
+fn data_can_come_from_every_source() {
     for (from, x) in [
         ("current", "current"),
         ("old", "old"),
@@ -40,7 +40,7 @@ fn d18_f11_data_can_come_from_every_source() {
 }
 
 #[test]
-fn f11_values_can_come_from_every_source() {
+fn values_can_come_from_every_source() {
     for (from, x) in [
         ("current", "current"),
         ("old", "old"),
@@ -60,7 +60,7 @@ fn f11_values_can_come_from_every_source() {
 }
 
 #[test]
-fn d18_the_existence_of_an_owner_can_be_checked() {
+fn the_existence_of_an_owner_can_be_checked() {
     let condition = json!({"cond": "NotExist", "message": "no owner", "dataRef": {"from": "owner"}});
     assert_eq!(refused_with(&condition, &data()), None);
     for extra in [json!({}), json!({"otherObject_d": null})] {

@@ -15,7 +15,7 @@ fn result_of(operation: &str, resources: &Value, before: &Value) -> Value {
 }
 
 #[test]
-fn row_missing_resources_are_created() {
+fn missing_resources_are_created() {
     let wanted = json!({"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}});
     for operation in ["add", "replace"] {
         for before in [
@@ -37,7 +37,7 @@ fn row_missing_resources_are_created() {
 }
 
 #[test]
-fn row_resources_are_removed_by_name() {
+fn resources_are_removed_by_name() {
     let named = json!({"limits": {"cpu": "0", "nvidia.com/gpu": 0}});
     let before = json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1"}});
     assert_eq!(
@@ -50,7 +50,7 @@ fn row_resources_are_removed_by_name() {
 }
 
 #[test]
-fn row_resources_of_every_workload_are_overridden() {
+fn resources_of_every_workload_are_overridden() {
     let wanted = json!({"limits": {"cpu": "2"}});
     for (object, place) in workloads(&json!({"containers": [{"name": "app"}]})) {
         let after = overridden(&template("add", &wanted, &[]), &object);
@@ -94,14 +94,14 @@ fn limited(containers: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn d14_containers_and_init_containers_are_selected_by_name() {
+fn containers_and_init_containers_are_selected_by_name() {
     assert_eq!(limited(&[]), ["app"]);
     assert_eq!(limited(&["sidecar", "setup", "none"]), ["sidecar", "setup"]);
     assert_eq!(limited(&["*"]), ["app", "sidecar", "", "setup", "app-setup"]);
 }
 
 #[test]
-fn d15_amounts_are_not_reformatted() {
+fn amounts_are_not_reformatted() {
     for amount in ["500m", "1.5", "1e3", "0.1Gi", "1"] {
         let after = result_of("add", &json!({"limits": {"cpu": amount}}), &json!({}));
         assert_eq!(after, json!({"limits": {"cpu": amount}}));

@@ -15,7 +15,7 @@ fn result_of(operation: &str, tolerations: &Value, before: &Value) -> Value {
 }
 
 #[test]
-fn row_missing_tolerations_are_created() {
+fn missing_tolerations_are_created() {
     let wanted = json!([{"key": "spot", "operator": "Exists"}]);
     for operation in ["add", "replace"] {
         for before in [json!(null), json!([])] {
@@ -27,7 +27,7 @@ fn row_missing_tolerations_are_created() {
 }
 
 #[test]
-fn row_replace_replaces_tolerations_with_the_same_key_value_and_effect() {
+fn replace_replaces_tolerations_with_the_same_key_value_and_effect() {
     let wanted =
         json!([{"key": "spot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}]);
     let before = json!([
@@ -56,7 +56,7 @@ fn row_replace_replaces_tolerations_with_the_same_key_value_and_effect() {
 }
 
 #[test]
-fn row_tolerations_of_every_workload_are_overridden() {
+fn tolerations_of_every_workload_are_overridden() {
     let spec = json!({
         "containers": [{"name": "app"}],
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
@@ -75,7 +75,7 @@ fn row_tolerations_of_every_workload_are_overridden() {
 }
 
 #[test]
-fn d06_several_tolerations_are_added_at_once() {
+fn several_tolerations_are_added_at_once() {
     let wanted = json!([
         {"key": "spot", "operator": "Exists"},
         {"key": "gpu", "value": "x", "effect": "NoSchedule"},
@@ -89,14 +89,14 @@ fn d06_several_tolerations_are_added_at_once() {
             {"key": "gpu", "value": "x", "effect": "NoSchedule"},
         ])
     );
-    // An update must not add them again.
+    // An update must not add the same tolerations again.
     let there =
         json!([{"key": "gpu", "value": "x", "effect": "NoSchedule"}, {"key": "spot", "operator": "Exists"}]);
     assert_eq!(result_of("add", &wanted, &there), there);
 }
 
 #[test]
-fn d07_removing_missing_tolerations_does_nothing() {
+fn removing_missing_tolerations_does_nothing() {
     let named = template("remove", &json!([{"key": "spot", "operator": "Exists"}]));
     for object in [
         pod(&json!({})),
@@ -109,7 +109,7 @@ fn d07_removing_missing_tolerations_does_nothing() {
 }
 
 #[test]
-fn d08_several_tolerations_are_removed_and_no_others() {
+fn several_tolerations_are_removed_and_no_others() {
     let before = json!([
         {"key": "spot", "value": "a"},
         {"key": "gpu", "operator": "Exists"},
