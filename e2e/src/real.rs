@@ -1,4 +1,4 @@
-//! Runs scenarios on existing clusters, on each of them one after the other. `e2e/real` starts such clusters.
+//! Runs scenarios on existing clusters, one after the other. `e2e/real` starts such clusters.
 
 use std::{
     os::unix::process::CommandExt,

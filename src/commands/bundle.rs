@@ -93,8 +93,6 @@ pub(super) fn load(path: &Path) -> Result<Files, Vec<Problem>> {
         .map_err(|error| vec![Problem::in_bundle(error.file(), rule::SOURCE, error.to_string())])
 }
 
-// === impl InstallArgs ===
-
 impl InstallArgs {
     /// Reads or pulls the bundle and checks it. The inner error has a line for each problem.
     ///

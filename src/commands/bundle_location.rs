@@ -27,8 +27,6 @@ pub(super) fn parser() -> impl TypedValueParser<Value = BundleLocation> {
     OsStringValueParser::new().try_map(|text| BundleLocation::parse(&text, Path::exists))
 }
 
-// === impl BundleLocation ===
-
 impl BundleLocation {
     /// Checks that a catalog is not needed.
     ///

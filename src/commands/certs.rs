@@ -44,8 +44,6 @@ struct Entry {
     status: ServingCertificateStatus,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints the certificates.
     ///
@@ -60,8 +58,6 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 }
-
-// === impl Entry ===
 
 impl Entry {
     fn from_certificate(certificate: ServingCertificate) -> Self {

@@ -52,8 +52,6 @@ enum Command {
 /// the Kubernetes documentation).
 const PLUGIN: (&str, &str) = ("kubectl-windlass", "kubectl windlass");
 
-// === impl Cli ===
-
 impl Cli {
     /// Parses a command line, whose first argument is the program. The kubectl plugin shows `kubectl
     /// windlass` in its usage.
@@ -110,8 +108,6 @@ impl Cli {
         })
     }
 }
-
-// === impl Command ===
 
 impl Command {
     /// Checks combinations of arguments that clap cannot check.

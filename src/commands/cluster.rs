@@ -33,8 +33,6 @@ pub(super) struct OperatorArgs {
     pub(super) operator_namespace: String,
 }
 
-// === impl ClusterArgs ===
-
 impl ClusterArgs {
     /// Returns the specified kubeconfig.
     pub(super) fn kubeconfig(&self) -> Option<&Path> {

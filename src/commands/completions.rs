@@ -15,8 +15,6 @@ pub(super) struct Args {
     shell: Shell,
 }
 
-// === impl Args ===
-
 impl Args {
     pub(super) fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
         std::io::stdout()

@@ -44,8 +44,12 @@ pub(super) fn read(path: &Path, most: u64) -> anyhow::Result<Vec<Value>> {
 pub(super) fn object(path: &Path) -> anyhow::Result<Value> {
     match <[Value; 1]>::try_from(read(path, LARGEST)?) {
         Ok([object]) if object.is_object() => Ok(object),
-        Ok(_) => bail!("{} must hold an object", path.display()),
-        Err(documents) => bail!("{} must hold one object, not {}", path.display(), documents.len()),
+        Ok(_) => bail!("{} must contain an object", path.display()),
+        Err(documents) => bail!(
+            "{} must contain one object, not {}",
+            path.display(),
+            documents.len()
+        ),
     }
 }
 

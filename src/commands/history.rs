@@ -31,11 +31,11 @@ pub(super) struct Args {
 /// The state of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 enum State {
-    /// It will be installed.
+    /// The revision will be installed next.
     Next,
-    /// It is installed.
+    /// The revision is installed.
     Installed,
-    /// It was installed before.
+    /// The revision was installed before.
     Earlier,
 }
 
@@ -47,8 +47,6 @@ struct Entry {
     revision: BundleRevision,
     state: State,
 }
-
-// === impl Args ===
 
 impl Args {
     /// Prints the revisions.

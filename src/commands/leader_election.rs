@@ -20,7 +20,7 @@ pub struct LeaderElection {
         hide_possible_values = true,
         default_missing_value = "true", help_heading = "Leader election")]
     pub leader_elect: bool,
-    /// Standbys take over after this long.
+    /// Others take over if the leader does not renew for this long.
     #[arg(
         long,
         value_name = "DURATION",
@@ -29,7 +29,7 @@ pub struct LeaderElection {
         help_heading = "Leader election"
     )]
     pub lease_duration: GoDuration,
-    /// The leader gives up after this long.
+    /// The leader steps down if it cannot renew for this long.
     #[arg(
         long,
         value_name = "DURATION",
@@ -38,7 +38,7 @@ pub struct LeaderElection {
         help_heading = "Leader election"
     )]
     pub renew_deadline: GoDuration,
-    /// Interval of attempts.
+    /// Interval of attempts to acquire or renew the Lease.
     #[arg(
         long,
         value_name = "DURATION",
@@ -48,8 +48,6 @@ pub struct LeaderElection {
     )]
     pub retry_period: GoDuration,
 }
-
-// === impl LeaderElection ===
 
 impl LeaderElection {
     /// Returns the timing; `None` without leader election.

@@ -14,8 +14,6 @@ pub(super) struct Args {
     output_dir: Option<PathBuf>,
 }
 
-// === impl Args ===
-
 impl Args {
     pub(super) fn run(&self, command: Command) -> anyhow::Result<ExitCode> {
         let command = command.disable_help_subcommand(true);

@@ -17,7 +17,6 @@ use crate::{commands::cluster::explain_error, terminal::Progress};
 /// How long a write is retried after conflicts, or denials of a guard that has not observed a change yet.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The poll interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum time for API servers to observe changed callers, and for clients to observe changed endpoints.
@@ -144,7 +143,7 @@ pub(super) async fn take_ownership(cluster: &Cluster, key: &ObjectKey) -> anyhow
 /// When the cluster rejects the request.
 pub(super) async fn delete(cluster: &Cluster, key: &ObjectKey, uid: Option<&str>) -> anyhow::Result<()> {
     match cluster.delete_after_dependents(key, uid).await {
-        // Another object has the name now.
+        // Another object now has the same name.
         Err(error) if error.is_conflict() => Ok(()),
         Err(RequestError::UnknownKind { .. }) => Ok(()),
         deleted => deleted.map_err(explain_error),

@@ -17,8 +17,6 @@ pub struct RegistryAccess {
     pub registry_ca: Option<PathBuf>,
 }
 
-// === impl RegistryAccess ===
-
 impl RegistryAccess {
     /// Returns the options of a registry client.
     ///

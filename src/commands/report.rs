@@ -23,8 +23,6 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Writes the page.
     ///

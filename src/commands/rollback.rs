@@ -52,8 +52,6 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Rolls back.
     ///

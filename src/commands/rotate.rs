@@ -68,7 +68,7 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-/// The compromised keys.
+/// Which keys the user declares as compromised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Compromised {
     /// The key of the CA that signs.
@@ -79,8 +79,6 @@ enum Compromised {
 
 /// The prefix of a reason by which the operator recognizes an emergency.
 const EMERGENCY: &str = "compromised";
-
-// === impl Args ===
 
 impl Args {
     /// Requests the rotation.

@@ -58,7 +58,7 @@ pub struct Args {
     /// Controllers to run, comma-separated.
     #[arg(long, value_name = "LIST", default_value_t = Controllers::DEFAULT, help_heading = "Controllers")]
     pub controllers: Controllers,
-    /// Injectors whose annotations to honor, comma-separated.
+    /// Honor annotations of cert-manager, service-ca or cluster-api (comma-separated).
     #[arg(
         long,
         value_name = "LIST",
@@ -66,7 +66,7 @@ pub struct Args {
         help_heading = "Controllers"
     )]
     pub answer_annotations_of: Vec<CaInjector>,
-    /// Secret with the kubeconfig of a second cluster with targets.
+    /// Secret with the kubeconfig of a second cluster, whose targets to inject.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = secret, help_heading = "Controllers")]
     pub remote_kubeconfig_secret: Option<ObjectKey>,
     /// Server that policies may call, repeatable [default: none].
@@ -105,13 +105,13 @@ pub struct Args {
         help_heading = "Addresses"
     )]
     pub bind: SocketAddr,
-    /// Address of the guard and the policy server (TLS).
+    /// Address of Windlass's own admission webhooks (TLS).
     #[arg(long, value_name = "ADDRESS", help_heading = "Addresses")]
     pub admission_bind: Option<SocketAddr>,
     /// Selector of the objects that policies apply to.
     #[arg(long, value_name = "SELECTOR", value_parser = label_selector::parse, help_heading = "Policies")]
     pub policy_object_selector: Option<Value>,
-    /// Export of traces.
+    /// Where traces are exported to.
     #[command(flatten)]
     pub traces: TraceExport,
     /// Log format; $WINDLASS_LOG sets the filter.
@@ -149,8 +149,6 @@ pub struct Args {
     #[arg(long, default_value_t = true, action = ArgAction::Set, hide = true)]
     pub serve: bool,
 }
-
-// === impl Args ===
 
 impl Args {
     /// Runs until SIGTERM or SIGINT.
@@ -334,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn f24_policy_objects_are_selected_with_kubectl_syntax() {
+    fn policy_objects_are_selected_with_kubectl_syntax() {
         let policies = ["--controllers=policies", "--admission-bind=0.0.0.0:9443"];
         assert_eq!(options(&policies).unwrap().policy_objects, json!({}));
         let selecting = |selector| {

@@ -55,8 +55,6 @@ struct Entry {
     status: BundleDeploymentStatus,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints the status.
     ///
@@ -86,8 +84,6 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 }
-
-// === impl Entry ===
 
 impl Entry {
     fn from_deployment(deployment: BundleDeployment) -> Self {

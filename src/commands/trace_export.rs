@@ -22,8 +22,6 @@ pub struct TraceExport {
     pub otlp_ca: Option<PathBuf>,
 }
 
-// === impl TraceExport ===
-
 impl TraceExport {
     /// Returns the options of the export; `None` if it is off.
     ///

@@ -53,8 +53,6 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Timeout of a request to the API server, including all retries.
 const REQUEST: Duration = Duration::from_secs(15);
 
-// === impl Args ===
-
 impl Args {
     /// Serves until SIGTERM or SIGINT.
     ///

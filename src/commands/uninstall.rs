@@ -56,8 +56,6 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Removes the bundle.
     ///
@@ -245,7 +243,7 @@ async fn delete(cluster: &Cluster, config_maps: &[Value]) -> anyhow::Result<()> 
             .delete(&key, object::text(config_map, "/metadata/uid"))
             .await
         {
-            // Another object has the name now.
+            // Another object now has the same name.
             Err(error) if error.is_conflict() => {}
             deleted => deleted.map_err(explain_error)?,
         }

@@ -61,7 +61,7 @@ pub(super) struct WaitArgs {
 /// The decision about an observed state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judgement<T> {
-    /// Keep waiting, for this.
+    /// Keep waiting; this is the current step.
     Wait(WaitStatus),
     /// The wait is over.
     Done(T),

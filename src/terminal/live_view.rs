@@ -18,8 +18,6 @@ pub(super) struct LiveView {
     steps: Vec<(WaitStep, ProgressBar)>,
 }
 
-// === impl LiveView ===
-
 impl LiveView {
     /// Returns an empty view.
     pub(super) fn new(target: ProgressDrawTarget) -> Self {

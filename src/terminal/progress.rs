@@ -39,8 +39,6 @@ enum Shown {
     Events,
 }
 
-// === impl Progress ===
-
 impl Progress {
     /// Returns the progress of a command that starts now.
     pub(crate) fn new(format: ProgressFormat) -> Self {

@@ -19,8 +19,6 @@ pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
-// === impl Table ===
-
 impl Table {
     /// Returns a table with these column headings.
     pub(crate) fn new(headings: &[&str]) -> Self {

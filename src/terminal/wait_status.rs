@@ -13,16 +13,13 @@ pub(crate) struct WaitStatus {
     pub(crate) steps: Vec<WaitStep>,
 }
 
-/// A step of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct WaitStep {
-    /// Its name.
     pub(crate) name: String,
-    /// Its state.
     pub(crate) state: WaitState,
 }
 
-/// The state of a step.
+/// Progress of a step that `--wait` reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum WaitState {
     /// The step is done.
@@ -32,8 +29,6 @@ pub(crate) enum WaitState {
     /// The step follows later.
     Pending,
 }
-
-// === impl WaitStatus ===
 
 impl WaitStatus {
     /// Returns a wait in steps: the first one that is not done is current.

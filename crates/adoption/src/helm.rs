@@ -21,17 +21,19 @@ const TYPE: &str = "helm.sh/release.v1";
 /// The maximum size of an unpacked release.
 const MAX_UNPACKED: u64 = 32 << 20;
 
-/// An installed release.
+/// A deployed Helm release, read from its Secret.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HelmRelease {
-    /// The revision.
+    /// Number of the deployed revision.
     pub revision: u64,
-    /// The objects of its manifest. Namespaced objects without a namespace belong to that of the release.
+    /// The objects in the release's manifest. Namespaced objects without a namespace belong to that of the
+    /// release.
     pub objects: Vec<Value>,
 }
 
 /// Why a release cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum HelmReleaseError {
     /// The release has no Secret.
     #[error("no release of that name and namespace: to list all, run helm list --all-namespaces")]
@@ -49,15 +51,8 @@ pub enum HelmReleaseError {
     },
     /// The revision cannot be read.
     #[error("revision {revision} of the release cannot be read: {problem}")]
-    Garbage {
-        /// The revision.
-        revision: u64,
-        /// The cause.
-        problem: String,
-    },
+    Garbage { revision: u64, problem: String },
 }
-
-// === impl HelmRelease ===
 
 impl HelmRelease {
     /// Reads the deployed revision from the Secrets of a release.

@@ -18,7 +18,7 @@ pub struct AdoptionRecord {
     pub source: AdoptionSource,
     /// The BundleDeployment that adopts it.
     pub bundle_deployment: String,
-    /// Its objects.
+    /// The objects of the install.
     pub objects: Vec<RecordedObject>,
 }
 
@@ -27,16 +27,16 @@ pub struct AdoptionRecord {
 pub struct RecordedObject {
     /// Its role in the adoption.
     pub role: RecordedRole,
-    /// Its content; without the data of Secrets.
+    /// Content of the object, without the data of Secrets.
     pub object: Value,
 }
 
 /// What the adoption does with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum RecordedRole {
-    /// The bundle has it and takes it over.
+    /// The bundle contains the object and takes it over.
     Adopted,
-    /// It stays until the adoption is confirmed.
+    /// The object stays until the adoption is confirmed.
     LeftOver,
 }
 
@@ -74,10 +74,8 @@ pub fn record_name(bundle_deployment: &str) -> String {
     format!("windlass-adoption-{bundle_deployment}")
 }
 
-// === impl RecordedObject ===
-
 impl RecordedObject {
-    /// Records a live object.
+    /// Creates the record of a live object, with what is needed to restore the object.
     pub fn new(role: RecordedRole, live: &Value) -> Self {
         let mut object = live.clone();
         fields(&mut object, &[]).shift_remove("status");
@@ -89,7 +87,7 @@ impl RecordedObject {
         let metadata = fields(&mut object, &["metadata"]);
         metadata.retain(|name, _| !VOLATILE_METADATA.contains(&name.as_str()));
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            // This annotation holds the whole object again, including the data of a Secret.
+            // kubectl stores a copy of the whole object here, including the data of a Secret.
             annotations.shift_remove("kubectl.kubernetes.io/last-applied-configuration");
         }
         Self { role, object }
@@ -115,8 +113,6 @@ impl RecordedObject {
         self.role == RecordedRole::Adopted
     }
 }
-
-// === impl AdoptionRecord ===
 
 impl AdoptionRecord {
     /// Returns the objects that call Services.
@@ -162,8 +158,8 @@ impl AdoptionRecord {
         })
     }
 
-    /// Returns the callers that are not in the bundle, each with the Service that the bundle takes over from
-    /// them: they would fail.
+    /// Returns the callers that are not in the bundle but call a Service that the bundle takes over, each
+    /// with that Service. Their calls would fail.
     pub fn stranded_callers(&self) -> impl Iterator<Item = (&RecordedObject, &RecordedObject)> {
         let is_taken =
             move |service: &&RecordedObject| service.is_adopted() && !self.source.is_trusted_ahead();

@@ -41,7 +41,7 @@ pub fn restored_object(live: &Value, recorded: &Value) -> Value {
     }
     let metadata = fields(&mut restored, &["metadata"]);
     if let Some(Value::Array(entries)) = metadata.get_mut("managedFields") {
-        // Writes of the command line belong to the new owner.
+        // The command line writes for the new owner.
         let is_ours = |entry: &Value| {
             object::text(entry, "/manager")
                 .is_some_and(|manager| manager.starts_with("windlass-") && manager != names::COMMAND)

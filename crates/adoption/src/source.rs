@@ -24,7 +24,7 @@ pub enum AdoptionSource {
 pub struct SourceName {
     /// The namespace; by default that of the install.
     pub namespace: Option<String>,
-    /// The name.
+    /// Name of the object.
     pub name: String,
 }
 
@@ -46,10 +46,8 @@ const HELM: &str = "helm";
 const OLM: &str = "olm";
 const SERVICE_CA: &str = "service-ca";
 
-// === impl AdoptionSource ===
-
 impl AdoptionSource {
-    /// Returns the name.
+    /// Returns the namespace and name of the source.
     pub fn name(&self) -> &SourceName {
         match self {
             Self::CertManager(name) | Self::Helm(name) | Self::Olm(name) | Self::ServiceCa(name) => name,

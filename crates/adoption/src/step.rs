@@ -7,11 +7,11 @@ use windlass_object::{ObjectKey, json, object, patch};
 /// A write of an adoption.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdoptionStep {
-    /// The write.
+    /// The write to send.
     pub write: AdoptionWrite,
-    /// The write that undoes it; `None` if it cannot be undone.
+    /// The write that undoes this one; `None` if it cannot be undone.
     pub undo: Option<AdoptionWrite>,
-    /// Why it is written, in a few words.
+    /// Reason for the write, in a few words.
     pub reason: &'static str,
 }
 
@@ -20,25 +20,23 @@ pub struct AdoptionStep {
 pub enum AdoptionWrite {
     /// A JSON patch, guarded by a test of the observed state.
     Patch {
-        /// The object.
+        /// Key of the object.
         object: ObjectKey,
-        /// The patch.
+        /// The JSON patch.
         patch: Patch,
     },
     /// Deletion of the object with this uid.
     Delete {
-        /// The object.
+        /// Key of the object.
         object: ObjectKey,
         /// `metadata.uid`, which protects another object of the same name.
         uid: String,
-        /// Whether its dependents are orphaned.
+        /// Whether the garbage collector keeps the dependents of the object.
         orphan: bool,
     },
     /// Creation of the object.
     Create(Value),
 }
-
-// === impl AdoptionStep ===
 
 impl AdoptionStep {
     /// Changes labels and annotations of `live`; null removes an entry. `None` if nothing would change.

@@ -377,8 +377,6 @@ pub struct CertificateStatus {
     pub renewal_time: Option<Time>,
 }
 
-// === impl BundleDeploymentSpec ===
-
 impl BundleDeploymentSpec {
     /// The policy for unsafe changes of CustomResourceDefinitions.
     pub fn crd_upgrade_policy(&self) -> Policy {
@@ -388,8 +386,6 @@ impl BundleDeploymentSpec {
         }
     }
 }
-
-// === impl Source ===
 
 impl Source {
     /// The source without its pinned digest and approval mode, to tell whether both come from the same place.
@@ -406,8 +402,6 @@ impl Source {
     }
 }
 
-// === impl BundleDeploymentStatus ===
-
 impl BundleDeploymentStatus {
     /// Counts the armed conversions and webhooks, and all of them.
     pub fn count_armed(&self) -> (usize, usize) {
@@ -418,15 +412,11 @@ impl BundleDeploymentStatus {
     }
 }
 
-// === impl UpgradeSettings ===
-
 impl UpgradeSettings {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
 }
-
-// === impl CertificateDefaults ===
 
 impl Default for CertificateDefaults {
     fn default() -> Self {

@@ -42,8 +42,6 @@ fn is_ready(generation: Option<i64>, observed: Option<i64>, conditions: &Vec<Con
     observed == generation && conditions.holds("Ready")
 }
 
-// === impl BundleDeployment ===
-
 impl BundleDeployment {
     /// Reports whether the condition Ready is `True` for the current generation.
     pub fn is_ready(&self) -> bool {
@@ -58,8 +56,6 @@ impl BundleDeployment {
     }
 }
 
-// === impl ServingCertificate ===
-
 impl ServingCertificate {
     /// Reports whether the condition Ready is `True` for the current generation.
     pub fn is_ready(&self) -> bool {
@@ -73,8 +69,6 @@ impl ServingCertificate {
         })
     }
 }
-
-// === impl ConditionUpdate ===
 
 /// Maximum length of a condition's message in the API server.
 const MAX_MESSAGE_LENGTH: usize = 32_768;
@@ -107,8 +101,6 @@ impl ConditionUpdate {
         }
     }
 }
-
-// === impl Conditions ===
 
 impl Conditions for Vec<Condition> {
     fn find(&self, condition_type: &str) -> Option<&Condition> {

@@ -37,8 +37,6 @@ pub struct PermissionRule {
     pub verbs: Vec<String>,
 }
 
-// === impl PermissionRule ===
-
 impl PermissionRule {
     /// Returns a rule for `verbs` on a resource.
     pub fn new(group: &str, resource: &str, verbs: &[&str]) -> Self {

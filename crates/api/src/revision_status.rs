@@ -80,8 +80,6 @@ pub struct NextRevision {
     pub message: String,
 }
 
-// === impl InstalledRevision ===
-
 impl fmt::Display for InstalledRevision {
     /// For example `demo.v1.0.0 (revision 1, healthy)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,8 +87,6 @@ impl fmt::Display for InstalledRevision {
         write!(f, "{} (revision {}, {health})", self.bundle.name, self.revision)
     }
 }
-
-// === impl NextRevision ===
 
 impl NextRevision {
     /// Returns the revision of `bundle`, without reason and message. `revision` is its number once it is

@@ -298,8 +298,6 @@ pub struct ContestedTarget {
     pub repairs: u64,
 }
 
-// === impl CaSpec ===
-
 impl Default for CaSpec {
     fn default() -> Self {
         Self {

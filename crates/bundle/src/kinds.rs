@@ -28,8 +28,6 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const MONITORING: &str = "monitoring.coreos.com/v1";
 const CONSOLE: &str = "console.openshift.io/v1";
 
-// === impl BundledKind ===
-
 impl BundledKind {
     /// Every kind, as in `supported_resources.go` of operator-registry. That file calls VerticalPodAutoscaler
     /// cluster-scoped, which it is not. It has neither ExtensionConfigs nor APIServices, because OLM does not
@@ -124,8 +122,6 @@ const fn cluster_scoped(api_version: &'static str, kind: &'static str, plural: &
         ..namespaced(api_version, kind, plural)
     }
 }
-
-// === impl Phase ===
 
 impl Phase {
     /// The phase that applies objects of a kind. The first rows are kinds that Windlass renders; bundled

@@ -20,8 +20,6 @@ pub enum Phase {
     Callers,
 }
 
-// === impl Phase ===
-
 impl Phase {
     /// Every phase, in order.
     pub const ALL: [Self; 7] = [

@@ -19,7 +19,7 @@ pub(crate) struct RawBlob {
     pub(crate) image: RawText,
     pub(crate) default_channel: RawText,
     pub(crate) description: RawText,
-    /// Only in channels and deprecations.
+    /// Entries of a channel or of deprecations; absent in other blobs.
     pub(crate) entries: Value,
     /// The properties that contain the version of a bundle.
     pub(crate) versions: Vec<PackageProperty>,
@@ -52,8 +52,6 @@ const ALIASED: usize = 100_000;
 const LONGEST: usize = 64 << 10;
 
 const PACKAGE_PROPERTY: &str = "olm.package";
-
-// === impl RawBlob ===
 
 impl RawBlob {
     /// Parses a document; `None` if it is empty.
@@ -143,8 +141,6 @@ impl<'de> Deserialize<'de> for RawBlob {
         deserializer.deserialize_map(BlobVisitor)
     }
 }
-
-// === impl RawText ===
 
 impl RawText {
     /// The text; `None` if it is missing or empty.

@@ -72,8 +72,6 @@ struct JsonState {
     values: usize,
 }
 
-// === impl Documents ===
-
 impl<R: Read> Documents<R> {
     pub(crate) fn new(stream: R, limit: usize) -> Self {
         Self {
@@ -253,8 +251,6 @@ impl<R: Read> Documents<R> {
     }
 }
 
-// === impl JsonState ===
-
 impl JsonState {
     /// Returns the number of scanned bytes, and whether the object ends there. The last byte may be left for
     /// the next scan.
@@ -297,8 +293,6 @@ impl JsonState {
         (at, false)
     }
 }
-
-// === impl DocumentsError ===
 
 impl DocumentsError {
     /// The line of the stream, if the error has one.

@@ -20,7 +20,7 @@ pub struct GeneratedCatalog {
     at: usize,
 }
 
-/// The format of a catalog.
+/// JSON or YAML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatalogFormat {
     /// The format of `opm render`.
@@ -28,8 +28,6 @@ pub enum CatalogFormat {
     /// The format of `opm render --output yaml`, but with JSON values.
     Yaml,
 }
-
-// === impl GeneratedCatalog ===
 
 impl GeneratedCatalog {
     /// Creates a catalog with this number of packages, of bundles per package, and of bytes of manifests per

@@ -8,8 +8,6 @@ use crate::{
     text::join_names,
 };
 
-// === impl CatalogPackage ===
-
 impl CatalogPackage {
     /// Returns every problem of the package as a whole.
     pub fn check(&self) -> Vec<CatalogProblem> {
@@ -65,8 +63,6 @@ impl CatalogPackage {
     }
 }
 
-// === impl CatalogChannel ===
-
 impl CatalogChannel {
     /// The bundles that no other in the channel replaces or skips: exactly one in a valid channel.
     pub fn heads(&self) -> Vec<&str> {
@@ -102,7 +98,8 @@ impl CatalogChannel {
         problems
     }
 
-    /// Bundles that are not on the chain of replacements from the head, and that nothing on it skips.
+    /// Returns the problem of bundles that are neither on the chain of replacements from the head nor skipped
+    /// by a bundle on it.
     fn stranded(&self, head: &str) -> Option<String> {
         let mut reached = BTreeSet::new();
         let mut skipped = BTreeSet::new();

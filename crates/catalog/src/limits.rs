@@ -11,8 +11,6 @@ pub struct CatalogLimits {
     pub problems: usize,
 }
 
-// === impl CatalogLimits ===
-
 impl Default for CatalogLimits {
     fn default() -> Self {
         Self {

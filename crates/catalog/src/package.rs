@@ -1,4 +1,4 @@
-//! The data that is kept of a catalog.
+//! The parts of a catalog that upgrades need.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,15 @@ pub struct FileBasedCatalog {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogPackage {
-    /// The name.
+    /// Name of the package.
     pub name: String,
     /// The file that defines the package; empty if there is none.
     #[serde(default)]
     pub place: String,
-    /// The default channel.
+    /// Name of the default channel.
     #[serde(default)]
     pub default_channel: String,
-    /// The description.
+    /// Description of the operator, as written.
     #[serde(default)]
     pub description: String,
     /// The channels, by name.
@@ -34,7 +34,7 @@ pub struct CatalogPackage {
     /// The bundles, by name.
     #[serde(default)]
     pub bundles: BTreeMap<String, CatalogBundle>,
-    /// The deprecations.
+    /// Deprecated channels and bundles of the package.
     #[serde(default)]
     pub deprecations: Deprecations,
 }
@@ -70,7 +70,7 @@ pub struct ChannelEntry {
 pub struct CatalogBundle {
     /// The file and line of its definition.
     pub place: String,
-    /// The version.
+    /// Version of the bundle, as written.
     pub version: String,
     /// The image reference.
     pub image: String,
@@ -91,8 +91,6 @@ pub struct Deprecations {
     pub bundles: BTreeMap<String, String>,
 }
 
-// === impl CatalogPackage ===
-
 impl CatalogPackage {
     /// Lists the bundles of a channel, newest first, omitting entries without a bundle.
     pub fn newest_first(&self, channel: &str) -> Vec<(&str, &CatalogBundle)> {
@@ -112,8 +110,6 @@ impl CatalogPackage {
             .collect()
     }
 }
-
-// === impl CatalogBundle ===
 
 impl CatalogBundle {
     /// The version; `None` if it is invalid, which is a problem of the catalog.

@@ -15,11 +15,9 @@ pub struct CatalogProblem {
     pub package: Option<String>,
     /// The channel of the package.
     pub channel: Option<String>,
-    /// The message.
+    /// What is wrong in the blob.
     pub message: String,
 }
-
-// === impl CatalogProblem ===
 
 impl fmt::Display for CatalogProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -50,8 +50,6 @@ struct Place<'a> {
     channel: Option<&'a str>,
 }
 
-// === impl CatalogReader ===
-
 impl CatalogReader {
     /// Creates a reader with these limits.
     pub fn new(limits: CatalogLimits) -> Self {
@@ -356,8 +354,6 @@ impl CatalogReader {
         }
     }
 }
-
-// === impl Place ===
 
 impl<'a> Place<'a> {
     fn in_file(place: &'a str) -> Self {

@@ -28,9 +28,9 @@ pub struct UpgradeRequest<'a> {
 /// An installed bundle, which the catalog need not contain.
 #[derive(Clone, Debug)]
 pub struct InstalledRelease<'a> {
-    /// The name of its ClusterServiceVersion.
+    /// The name of the bundle's ClusterServiceVersion.
     pub name: &'a str,
-    /// Its version.
+    /// Version of the bundle.
     pub version: Version,
 }
 
@@ -38,9 +38,9 @@ pub struct InstalledRelease<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UpgradePath {
-    /// The package.
+    /// Name of the package.
     pub package: String,
-    /// The channel.
+    /// Name of the channel.
     pub channel: String,
     /// The installed bundle.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct UpgradePath {
 pub struct UpgradeEdge {
     /// The next bundle.
     pub bundle: String,
-    /// Its version.
+    /// Version of the bundle.
     pub version: String,
     /// The image reference.
     pub image: String,
@@ -72,21 +72,21 @@ pub struct UpgradeEdge {
 pub enum EdgeReason {
     /// Nothing is installed.
     Install,
-    /// It replaces the other.
+    /// The bundle replaces the previous one.
     Replaces,
-    /// It skips the other.
+    /// The bundle skips the previous one.
     Skips,
-    /// The version of the other is in its `skipRange`.
+    /// The version of the previous bundle is in the bundle's `skipRange`.
     SkipRange(String),
 }
 
 /// Why no bundle can be installed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ResolutionError {
     /// The channel does not exist.
     #[error("package {package} has no channel {channel}: it has {}", join_names(.channels.iter().map(String::as_str)))]
     Channel {
-        /// The package.
         package: String,
         /// The requested channel.
         channel: String,
@@ -99,9 +99,7 @@ pub enum ResolutionError {
         join_names(.versions.iter().map(String::as_str))
     )]
     Version {
-        /// The package.
         package: String,
-        /// The channel.
         channel: String,
         /// The version constraint.
         constraint: String,
@@ -111,9 +109,7 @@ pub enum ResolutionError {
     /// No path leads from the installed bundle to an accepted version.
     #[error("{}", unreachable(.package, .channel, .from, .reachable, .wanted))]
     Unreachable {
-        /// The package.
         package: String,
-        /// The channel.
         channel: String,
         /// The installed bundle.
         from: String,
@@ -133,8 +129,6 @@ struct Candidate<'a> {
     skip_range: Option<VersionRange>,
     deprecated: Option<&'a String>,
 }
-
-// === impl CatalogPackage ===
 
 impl CatalogPackage {
     /// Finds the path to the newest reachable bundle that is accepted. Bundles that are not deprecated take
@@ -189,7 +183,7 @@ impl CatalogPackage {
                 Ok(path(edges))
             }
             Some(_) => Ok(path(Vec::new())),
-            // The channel may no longer contain it.
+            // The channel may no longer contain the installed bundle.
             None if is_wanted(&installed.version)
                 && wanted.iter().all(|other| other.version <= installed.version) =>
             {
@@ -260,8 +254,6 @@ impl CatalogPackage {
     }
 }
 
-// === impl UpgradePath ===
-
 impl UpgradePath {
     /// The bundles in order, each with a text why it may follow the previous one.
     pub fn explanations(&self) -> impl Iterator<Item = (&UpgradeEdge, String)> {
@@ -273,8 +265,6 @@ impl UpgradePath {
             .map(|(edge, before)| (edge, edge.reason.explanation(before)))
     }
 }
-
-// === impl EdgeReason ===
 
 impl EdgeReason {
     /// Explains the reason; `before` is the previous bundle.
@@ -288,8 +278,6 @@ impl EdgeReason {
     }
 }
 
-// === impl Candidate ===
-
 impl Candidate<'_> {
     fn edge(&self, reason: EdgeReason) -> UpgradeEdge {
         UpgradeEdge {
@@ -301,7 +289,7 @@ impl Candidate<'_> {
         }
     }
 
-    /// Returns why it may follow a bundle; `None` if it may not.
+    /// Returns the reason why the candidate may follow a bundle; `None` if it may not.
     fn may_follow(&self, name: &str, version: &Version) -> Option<EdgeReason> {
         if self.name == name {
             None

@@ -48,7 +48,7 @@ fn index(targets: usize) -> Index {
 }
 
 #[divan::bench(args = [10, 10_000])]
-fn update_one_of(bencher: Bencher<'_, '_>, targets: usize) {
+fn update_one(bencher: Bencher<'_, '_>, targets: usize) {
     let (index, watch) = (index(targets), watch());
     bencher
         .with_inputs(|| target(7))
@@ -57,7 +57,7 @@ fn update_one_of(bencher: Bencher<'_, '_>, targets: usize) {
 
 /// Every controller compares the old and the new object.
 #[divan::bench(args = [10, 10_000])]
-fn update_one_of_and_hear_of_it(bencher: Bencher<'_, '_>, targets: usize) {
+fn update_and_notify(bencher: Bencher<'_, '_>, targets: usize) {
     let (index, watch) = (index(targets), watch());
     let mut listeners: Vec<_> = (0..LISTENERS).map(|_| index.subscribe()).collect();
     bencher.with_inputs(|| target(7)).bench_local_values(|changed| {
@@ -70,14 +70,14 @@ fn update_one_of_and_hear_of_it(bencher: Bencher<'_, '_>, targets: usize) {
 }
 
 #[divan::bench(args = [10, 10_000])]
-fn find_one_of(bencher: Bencher<'_, '_>, targets: usize) {
+fn find_one(bencher: Bencher<'_, '_>, targets: usize) {
     let index = index(targets);
     let key: ObjectKey = kinds::VALIDATING_WEBHOOK_CONFIGURATION.object(None, "target-7");
     bencher.bench(|| index.find(black_box(&key)));
 }
 
 #[divan::bench(args = [10, 10_000])]
-fn find_all_that_ask(bencher: Bencher<'_, '_>, targets: usize) {
+fn find_requesting_targets(bencher: Bencher<'_, '_>, targets: usize) {
     let index = index(targets);
     let source = CaSource::ServingCertificate {
         namespace: "system".to_owned(),

@@ -8,8 +8,6 @@ use crate::{
     requests::{Cluster, RequestError},
 };
 
-// === impl Cluster ===
-
 impl Cluster {
     /// Reports whether `account`, or the sender of the request, is allowed what `attributes` describe:
     /// `resourceAttributes` or `nonResourceAttributes` of a review (SubjectAccessReview,
@@ -18,7 +16,7 @@ impl Cluster {
     /// # Errors
     ///
     /// As [`Cluster::read`]; forbidden if the sender may not review the access of others.
-    pub async fn may(
+    pub async fn is_allowed(
         &self,
         account: Option<&ServiceAccount>,
         attributes: &Value,
@@ -79,7 +77,7 @@ mod tests {
         let cluster = Cluster::new(Client::new(service, "default"), Duration::from_secs(60));
         let attributes = json!({"resourceAttributes": {"verb": "get", "resource": "pods"}});
         let account = ServiceAccount::new("n", "a");
-        assert!(cluster.may(Some(&account), &attributes).await.unwrap());
-        assert!(!cluster.may(None, &attributes).await.unwrap());
+        assert!(cluster.is_allowed(Some(&account), &attributes).await.unwrap());
+        assert!(!cluster.is_allowed(None, &attributes).await.unwrap());
     }
 }

@@ -60,8 +60,6 @@ const SPAN: Duration = Duration::from_secs(300);
 /// The maximum drift between the clocks of this machine; a larger one means that a clock was set or stopped.
 const MAX_DRIFT: SignedDuration = SignedDuration::from_secs(5);
 
-// === impl ApiServerClock ===
-
 impl ApiServerClock {
     /// Creates a clock without observations.
     pub fn new() -> Self {
@@ -139,8 +137,6 @@ impl Clock for ApiServerClock {
     }
 }
 
-// === impl Observations ===
-
 impl Observations {
     fn with(self, observed: Span) -> Self {
         if observed.start.saturating_sub(self.now.start) > SPAN {
@@ -163,8 +159,6 @@ impl Observations {
         (now.slowest.min(before.slowest), now.fastest.max(before.fastest))
     }
 }
-
-// === impl Span ===
 
 impl Span {
     /// Reports whether the clocks of this machine have kept their difference. When a paused virtual machine
@@ -200,7 +194,7 @@ mod tests {
     }
 
     /// Simulates a response at `moment` from an API server whose clock is off by `off` seconds.
-    fn answered(clock: &ApiServerClock, moment: Moment, off: i64) {
+    fn record_response(clock: &ApiServerClock, moment: Moment, off: i64) {
         clock.record_response(moment.wall + SignedDuration::from_secs(off), moment, moment);
     }
 
@@ -211,7 +205,7 @@ mod tests {
             (clock.now_at(start()), clock.ahead_at(start())),
             (start().wall, None)
         );
-        answered(&clock, start(), -2400);
+        record_response(&clock, start(), -2400);
         let later = start().after(MINUTE);
         assert_eq!(clock.now_at(later), later.wall - SignedDuration::from_mins(40));
         assert_eq!(clock.ahead_at(later), Some(SignedDuration::from_mins(40)));
@@ -222,25 +216,25 @@ mod tests {
         let clock = ApiServerClock::new();
         let off = |moment: Moment| moment.wall.duration_until(clock.now_at(moment)).as_secs();
         for seconds in [3, -90, 5] {
-            answered(&clock, start(), seconds);
+            record_response(&clock, start(), seconds);
         }
         assert_eq!(off(start()), -90);
         assert_eq!(clock.ahead_at(start()), Some(SignedDuration::from_secs(90)));
-        // Its clock was set, or it is gone.
+        // The API server's clock was set, or the API server is gone.
         let mut moment = start();
         for _ in 0..12 {
             moment = moment.after(MINUTE);
-            answered(&clock, moment, 4);
+            record_response(&clock, moment, 4);
         }
         assert_eq!(off(moment), 4);
-        answered(&clock, moment, -3600);
+        record_response(&clock, moment, -3600);
         assert_eq!(off(moment), -3600, "a slower clock counts immediately");
     }
 
     #[test]
     fn observations_stay_while_there_are_no_responses() {
         let clock = ApiServerClock::new();
-        answered(&clock, start(), -2400);
+        record_response(&clock, start(), -2400);
         let later = start().after(MINUTE * 600);
         assert_eq!(clock.ahead_at(later), Some(SignedDuration::from_mins(40)));
     }
@@ -259,12 +253,12 @@ mod tests {
     #[test]
     fn observations_before_a_pause_of_the_machine_are_dropped() {
         let clock = ApiServerClock::new();
-        answered(&clock, start(), 0);
+        record_response(&clock, start(), 0);
         let resumed = Moment {
             wall: start().wall + SignedDuration::from_hours(1),
             ..start()
         };
-        answered(&clock, resumed, 0);
+        record_response(&clock, resumed, 0);
         assert_eq!(clock.now_at(resumed), resumed.wall);
     }
 

@@ -11,7 +11,7 @@ use crate::{IndexedObject, watch_store::SeenObjects};
 /// An object that was added, changed or deleted.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The object.
+    /// Key of the object.
     pub key: ObjectKey,
     /// The previous state; `None` if it was added.
     pub before: Option<ChangedObject>,
@@ -28,8 +28,6 @@ struct ParsedOnce {
     indexed: IndexedObject,
     object: OnceLock<Arc<Value>>,
 }
-
-// === impl Change ===
 
 impl Change {
     /// Returns the previous and the current object.
@@ -60,8 +58,6 @@ impl Change {
         Some((before.read(), after.read()))
     }
 }
-
-// === impl ChangedObject ===
 
 impl ChangedObject {
     /// Wraps a parsed object. Targets are of these `kinds`.

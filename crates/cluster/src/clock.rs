@@ -26,8 +26,6 @@ const COMPARE_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum drift in that time: more than slewing causes, and less than any wait by the calendar.
 const MAX_DRIFT: SignedDuration = SignedDuration::from_secs(5);
 
-// === impl SystemClock ===
-
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()

@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn config(address: SocketAddr) -> Config {
-        // As `main` does. Fails if another test has done it before.
+        // Installs the TLS provider, as `main` does. Fails if another test has installed it, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         Config::new(format!("http://{address}/below").parse().unwrap())
     }

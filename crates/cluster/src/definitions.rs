@@ -54,7 +54,7 @@ pub(crate) fn is_version_unserved(index: &Index, kind: &Kind) -> bool {
 /// Reports whether a newer version of `kind` is served, which is watched instead, so that every object is
 /// seen once. Waits until that is known.
 pub(crate) async fn is_superseded(index: &Index, kind: &Kind) -> bool {
-    let Some(newer) = kind.newer() else {
+    let Some(newer) = kind.preferred_version() else {
         return false;
     };
     let definitions = kinds::CUSTOM_RESOURCE_DEFINITION.in_cluster(kind.cluster);
@@ -74,7 +74,7 @@ pub(crate) async fn is_superseded(index: &Index, kind: &Kind) -> bool {
 
 /// Waits until a newer version of `kind` is served.
 pub(crate) async fn wait_until_superseded(index: &Index, kind: &Kind) {
-    if kind.newer().is_none() {
+    if kind.preferred_version().is_none() {
         return std::future::pending().await;
     }
     let mut changes = index.subscribe();

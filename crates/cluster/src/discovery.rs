@@ -10,8 +10,6 @@ use crate::{
     requests::{Cluster, RequestError},
 };
 
-// === impl Cluster ===
-
 impl Cluster {
     /// Returns the Kubernetes version from `/version`, such as `v1.30.2`; empty if it is missing.
     ///

@@ -9,8 +9,6 @@ use crate::requests::{Cluster, RequestError};
 /// Annotation that a dry-run update adds; it is never stored.
 const DRY_RUN_MARK: &str = "windlass.dev/tried";
 
-// === impl Cluster ===
-
 impl Cluster {
     /// Returns the API server's response to creating `object`: admission and validation run, nothing is
     /// stored.
@@ -26,7 +24,7 @@ impl Cluster {
             field_manager: Some(manager.to_owned()),
         };
         let request = requests.create(&params, object.to_string().into_bytes());
-        self.send("try to create", &key, request).await
+        self.send("create (dry run)", &key, request).await
     }
 
     /// Returns the API server's response to an update that only adds an annotation. For an update without
@@ -47,6 +45,6 @@ impl Cluster {
             &params,
             &Patch::Merge(json!({"metadata": {"annotations": {DRY_RUN_MARK: "true"}}})),
         );
-        self.send("try to update", key, request).await
+        self.send("update (dry run)", key, request).await
     }
 }

@@ -23,9 +23,9 @@ pub struct Endpoint {
 /// A pod, in the namespace of the Service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pod {
-    /// The name.
+    /// Name of the pod.
     pub name: String,
-    /// The uid.
+    /// `metadata.uid` of the pod.
     pub uid: String,
 }
 

@@ -31,8 +31,6 @@ const LONGEST_NOTE: usize = 1024;
 /// The maximum length of a name in characters.
 const LONGEST_NAME: usize = 253;
 
-// === impl EventSubject ===
-
 impl EventSubject {
     /// Creates the content of an event about an object; `None` if the object has no name.
     pub(crate) fn new(

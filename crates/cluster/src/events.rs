@@ -59,8 +59,6 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time without repetition after which an event is new, as in client-go.
 const SERIES_TIMEOUT: SignedDuration = SignedDuration::from_mins(6);
 
-// === impl Events ===
-
 impl Events {
     /// Creates a queue, and a publisher that writes through `cluster` as `instance` (a pod name).
     pub fn new(cluster: Cluster, instance: Option<String>) -> (Self, EventPublisher) {
@@ -115,8 +113,6 @@ impl Events {
         }
     }
 }
-
-// === impl EventPublisher ===
 
 impl EventPublisher {
     /// Publishes events until `stop`, and then the remaining ones, within a time limit. An event that cannot

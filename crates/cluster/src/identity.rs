@@ -6,8 +6,6 @@ use windlass_object::object;
 
 use crate::requests::{Cluster, RequestError};
 
-// === impl Cluster ===
-
 impl Cluster {
     /// Returns the user name that the API server has for these requests, regardless of how this process
     /// authenticates. Requested once (SelfSubjectReview, KEP-3325) for all clones.

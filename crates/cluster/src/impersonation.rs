@@ -48,10 +48,8 @@ struct RulesStatus {
     incomplete: bool,
 }
 
-// === impl ServiceAccount ===
-
 impl ServiceAccount {
-    /// Names a ServiceAccount.
+    /// Creates a reference to a ServiceAccount.
     pub fn new(namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -59,12 +57,12 @@ impl ServiceAccount {
         }
     }
 
-    /// Returns the namespace.
+    /// Returns the namespace of the ServiceAccount.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Returns the name.
+    /// Returns the name of the ServiceAccount.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -80,8 +78,6 @@ impl fmt::Display for ServiceAccount {
         write!(f, "ServiceAccount {}/{}", self.namespace, self.name)
     }
 }
-
-// === impl Cluster ===
 
 impl Cluster {
     /// Returns a cluster whose requests to the local cluster impersonate `account`, if any. Both share cached

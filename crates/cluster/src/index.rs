@@ -23,7 +23,7 @@ use crate::{
     watch_store::{Found, SeenObjects, WatchStore},
 };
 
-/// The watched objects.
+/// The latest state of all watched objects, with lookups by relation.
 pub struct Index {
     shelves: RwLock<BTreeMap<Watch, WatchStore>>,
     changes: broadcast::Sender<Change>,
@@ -39,8 +39,6 @@ pub struct Index {
 /// How many changes a subscriber may lag behind before it has to read everything again.
 const BACKLOG: usize = 1024;
 
-// === impl Index ===
-
 impl Index {
     /// Creates an empty index.
     pub fn new() -> Self {
@@ -53,7 +51,7 @@ impl Index {
         }
     }
 
-    /// Returns an object.
+    /// Returns the object with this key, if the index has it.
     pub fn find(&self, key: &ObjectKey) -> Option<Arc<Value>> {
         self.find_indexed(key).map(|object| object.read())
     }
@@ -188,7 +186,7 @@ impl Index {
         }
     }
 
-    /// Begins a relist.
+    /// Begins a relist: objects that it does not repeat are deleted when it finishes.
     pub fn begin_relist(&self, watch: &Watch) {
         self.edit(watch, |shelf| shelf.relisted.clear());
     }

@@ -34,8 +34,6 @@ const MIN_COMPRESSED: usize = 1 << 10;
 /// The length of most texts in bytes, as the initial capacity: growing a buffer copies it.
 const INITIAL_CAPACITY: usize = 8 << 10;
 
-// === impl IndexedObject ===
-
 impl IndexedObject {
     /// Creates an entry. Targets are of these `kinds`.
     pub(crate) fn new(object: &Value, kinds: &TargetKinds) -> Self {
@@ -97,8 +95,6 @@ impl From<Value> for IndexedObject {
         Self::new(&object, &TargetKinds::default())
     }
 }
-
-// === impl Form ===
 
 impl Form {
     fn from_text(text: String) -> Self {

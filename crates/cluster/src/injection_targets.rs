@@ -13,13 +13,10 @@ use crate::kind::{Kind, kinds};
 /// Why an InjectionTarget adds no kind.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InvalidInjectionTarget {
-    /// Its spec is invalid.
+    /// The spec is invalid.
     #[error("spec: {0}")]
-    Spec(
-        /// The cause.
-        String,
-    ),
-    /// Some of its paths are invalid.
+    Spec(String),
+    /// Some paths are invalid.
     #[error("{}", paths(.0))]
     Paths(
         /// Their indices, paths and causes.
@@ -29,16 +26,10 @@ pub enum InvalidInjectionTarget {
     #[error(
         "spec.kind: {0} may not be added: Windlass handles the CA bundles of this kind already, or reads the kind for other purposes"
     )]
-    Reserved(
-        /// The kind.
-        String,
-    ),
+    Reserved(String),
     /// Another InjectionTarget adds the kind.
     #[error("spec.kind: InjectionTarget {0} adds the same kind: delete one of them")]
-    Taken(
-        /// Its name.
-        String,
-    ),
+    Taken(String),
 }
 
 /// Kinds that Windlass reads for other purposes than CA bundles, and so indexes by other fields.

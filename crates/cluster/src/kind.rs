@@ -11,7 +11,7 @@ use windlass_trust::injection::{KINDS, TargetKind};
 /// A kind in one version of its group, in one of the clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
-    /// The cluster.
+    /// The cluster that has the objects.
     pub cluster: InCluster,
     /// `group/version`, or only the version for the core group.
     pub api_version: Cow<'static, str>,
@@ -117,8 +117,6 @@ pub mod kinds {
     pub const INJECTION_TARGET: Kind = Kind::new(windlass_object::names::API_VERSION, "InjectionTarget");
 }
 
-// === impl Kind ===
-
 impl Kind {
     /// Names a kind of the local cluster.
     pub const fn new(api_version: &'static str, kind: &'static str) -> Self {
@@ -176,8 +174,8 @@ impl Kind {
         std::iter::once(Self::from(target)).chain(older)
     }
 
-    /// Returns the preferred version; this one is watched if that is not served.
-    pub(crate) fn newer(&self) -> Option<&'static TargetKind> {
+    /// Returns the preferred version if this is an older one, which is watched only while the preferred one is not served.
+    pub(crate) fn preferred_version(&self) -> Option<&'static TargetKind> {
         let (group, version) = self.group_version();
         let is_older = |target: &&TargetKind| {
             target.group == group && target.kind == self.kind && target.older.contains(&version)
@@ -202,8 +200,6 @@ impl fmt::Display for Kind {
         write!(f, "{}, Kind={}{}", self.api_version, self.kind, self.cluster)
     }
 }
-
-// === impl Resources ===
 
 impl Resources {
     pub(super) fn find(&self, kind: &Kind) -> Option<ServedKind> {
@@ -268,11 +264,17 @@ mod tests {
     #[test]
     fn older_versions_are_in_the_table() {
         let older = Kind::new("runtime.cluster.x-k8s.io/v1alpha1", "ExtensionConfig");
-        assert_eq!(older.newer().map(Kind::from), Some(kinds::EXTENSION_CONFIG));
-        assert_eq!(kinds::EXTENSION_CONFIG.newer(), None);
-        assert_eq!(kinds::SECRET.newer(), None);
+        assert_eq!(
+            older.preferred_version().map(Kind::from),
+            Some(kinds::EXTENSION_CONFIG)
+        );
+        assert_eq!(kinds::EXTENSION_CONFIG.preferred_version(), None);
+        assert_eq!(kinds::SECRET.preferred_version(), None);
         for target in KINDS.iter() {
-            assert!(Kind::versions_of(target).all(|kind| kind.newer().is_none_or(|newer| newer == target)));
+            assert!(
+                Kind::versions_of(target)
+                    .all(|kind| kind.preferred_version().is_none_or(|newer| newer == target))
+            );
         }
     }
 

@@ -53,4 +53,4 @@ pub use indexed_object::IndexedObject;
 pub use kind::{Kind, kinds};
 pub use requests::{Cluster, RequestError};
 pub use watch_store::SeenObjects;
-pub use write_pace::{WritePace, WriteTurn};
+pub use write_pace::{WritePace, WritePermit};

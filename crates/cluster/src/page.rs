@@ -12,7 +12,7 @@ use crate::{
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// The objects.
+    /// The parsed items of this page.
     pub objects: Vec<T>,
     /// The resourceVersion of the list.
     pub resource_version: String,
@@ -24,8 +24,6 @@ pub struct Page<T> {
 
 /// The number of objects per page: each may have 1.5 MiB, and a page is completely in memory.
 pub const PAGE_SIZE: u32 = 50;
-
-// === impl Page ===
 
 impl<T> Page<T> {
     /// Parses a list, and its items by `read`.
@@ -56,8 +54,6 @@ impl<T> Page<T> {
         after.map(|after| here + after)
     }
 }
-
-// === impl Cluster ===
 
 impl Cluster {
     /// Lists the objects of a kind, in one namespace or in all, page by page. Items have apiVersion and kind.

@@ -207,7 +207,7 @@ pub(crate) fn name_and_marks(mut object: Value) -> Value {
     }
     let mut bare = json!({"apiVersion": object["apiVersion"].take(), "kind": object["kind"].take(), "metadata": metadata});
     if object.get("data").is_some() {
-        // A missing field would make another component create it.
+        // cert-manager and the like would add a missing field.
         bare["data"] = json!({});
     }
     bare

@@ -20,10 +20,7 @@ pub(crate) enum Relation {
     Target(CaSource),
 }
 
-// === impl Relation ===
-
 impl Relation {
-    /// Returns the relations of `object`.
     pub(crate) fn all_of(object: &Value, kinds: &TargetKinds) -> Vec<Self> {
         if object::text(object, "/kind") == Some(&*kind::kinds::ENDPOINT_SLICE.kind) {
             return Self::of_slice(object).into_iter().collect();

@@ -9,13 +9,13 @@ use crate::{kind::Kind, lease::NotLeading};
 
 /// Why a request failed.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum RequestError {
     /// The API server rejected the request.
     #[error("{operation} {object}: {}", .status.message)]
     Refused {
         /// The operation, for example `apply`.
         operation: &'static str,
-        /// The object.
         object: String,
         /// The status in the response.
         status: Box<Status>,
@@ -23,66 +23,46 @@ pub enum RequestError {
     /// The request timed out.
     #[error("{operation} {object}: no answer from the API server within {}s", .after.as_secs_f32())]
     Timeout {
-        /// The operation.
         operation: &'static str,
-        /// The object.
         object: String,
-        /// The timeout.
         after: Duration,
     },
     /// The API server could not be reached.
     #[error("{operation} {object}: cannot reach the API server")]
     Transport {
-        /// The operation.
         operation: &'static str,
-        /// The object.
         object: String,
-        /// The cause.
         #[source]
         source: Box<kube::Error>,
     },
     /// There is no connection to the remote cluster.
     #[error("{operation} {object}: no connection to the remote cluster: {problem}")]
     Disconnected {
-        /// The operation.
         operation: &'static str,
-        /// The object.
         object: String,
-        /// The cause.
         problem: Arc<str>,
     },
     /// The request was not sent, because this process does not lead.
     #[error("{operation} {object}")]
     NotLeading {
-        /// The operation.
         operation: &'static str,
-        /// The object.
         object: String,
-        /// The cause.
         #[source]
         source: NotLeading,
     },
     /// The API server does not serve the kind.
     #[error("the cluster does not serve {kind}: is its CustomResourceDefinition installed?")]
-    UnknownKind {
-        /// The kind.
-        kind: Kind,
-    },
+    UnknownKind { kind: Kind },
     /// The response has no user name.
     #[error("cannot determine the operator's own user name (SelfSubjectReview)")]
     NoUserName,
     /// The name or namespace is invalid: in a path it would refer to another object.
     #[error("{object}: names cannot be . or .. or contain any of / % ? #")]
-    Unaddressable {
-        /// The object.
-        object: String,
-    },
+    Unaddressable { object: String },
     /// The object lacks an apiVersion, a kind or a name.
     #[error("an object without apiVersion, kind or metadata.name cannot be sent")]
     Nameless,
 }
-
-// === impl RequestError ===
 
 impl RequestError {
     fn status_code(&self) -> Option<u16> {

@@ -8,7 +8,7 @@ use crate::kind::Kind;
 
 /// The subject of a request, as printed in errors, and its cluster.
 pub(crate) trait RequestSubject: fmt::Display + Sync {
-    /// Returns the cluster.
+    /// Returns the cluster to which the request goes.
     fn cluster(&self) -> InCluster;
 }
 

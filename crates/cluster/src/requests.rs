@@ -60,8 +60,6 @@ struct AnswerMetadata {
     resource_version: Option<String>,
 }
 
-// === impl Cluster ===
-
 impl Cluster {
     /// Sends requests through `client`, each with `timeout`.
     pub fn new(client: Client, timeout: Duration) -> Self {

@@ -13,16 +13,16 @@ use tokio::time::Instant;
 /// The lane of a key, by its last duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Lane {
-    /// Fast.
+    /// Keys that were fast the last time.
     Quick,
-    /// Unknown.
+    /// Keys without a known duration.
     #[default]
     New,
-    /// Slow.
+    /// Keys that were slow the last time, or are slow now.
     Slow,
 }
 
-/// The running keys.
+/// The keys that are being reconciled, by lane.
 #[derive(Debug)]
 pub(crate) struct Lanes<K> {
     concurrency: usize,
@@ -33,8 +33,6 @@ pub(crate) struct Lanes<K> {
 
 /// The maximum number of running slow keys, as a multiple of the concurrency, before new keys have to wait.
 const MAX_SLOW_FACTOR: usize = 2;
-
-// === impl Lanes ===
 
 impl<K: Clone + Eq + Hash> Lanes<K> {
     /// Creates lanes with `concurrency` workers each.

@@ -11,12 +11,12 @@ use crate::{
     requests::{Cluster, RequestError},
 };
 
-/// A listed object.
+/// An object at its listed resourceVersion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// The object.
+    /// Key of the object.
     pub key: ObjectKey,
-    /// Its resourceVersion.
+    /// The listed resourceVersion.
     pub resource_version: String,
 }
 
@@ -31,8 +31,6 @@ pub enum Rewritten {
     Gone,
 }
 
-// === impl Reference ===
-
 impl Reference {
     /// Reads an item of a `PartialObjectMetadataList`.
     fn from_item(item: &Value, kind: &Kind) -> Option<Self> {
@@ -44,8 +42,6 @@ impl Reference {
         })
     }
 }
-
-// === impl Cluster ===
 
 impl Cluster {
     /// Lists the metadata of up to `limit` objects of a kind, in all namespaces, from the continue token

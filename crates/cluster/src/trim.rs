@@ -36,7 +36,7 @@ const MAX_LABELLED: usize = 64 << 10;
 /// The maximum length, in bytes, of annotations that are not Windlass's.
 const MAX_ANNOTATION: usize = 1 << 10;
 
-/// The last object that `kubectl apply` sent, as a copy.
+/// Annotation with a copy of the object that `kubectl apply` sent last.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// Reports whether `seen`, from the index, has all fields that can be applied.

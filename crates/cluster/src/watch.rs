@@ -13,10 +13,10 @@ use crate::{
     trim::is_name_only,
 };
 
-/// A watch.
+/// A kind to watch, and which of its objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Watch {
-    /// The kind.
+    /// The watched kind.
     pub kind: Kind,
     /// The namespace; `None` for all.
     pub namespace: Option<String>,
@@ -40,7 +40,7 @@ pub enum Selector {
 /// A watch without a complete list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnlistedWatch {
-    /// The watch.
+    /// The watch without a complete list.
     pub watch: Watch,
     /// Why the last list failed; `None` while there is no response.
     pub problem: Option<String>,
@@ -70,8 +70,6 @@ const ESSENTIAL_KINDS: [Kind; 14] = [
 /// dead that is silent for 5 s longer. Without a timeout, a dead watch would be detected later: an API server
 /// sends bookmarks only every minute, and one before the end.
 const LONGEST: u32 = 40;
-
-// === impl Watch ===
 
 impl Watch {
     /// Watches every object of a kind.
@@ -120,12 +118,12 @@ impl Watch {
         Some(ObjectKey::from_object(object)?.in_cluster(self.kind.cluster))
     }
 
-    /// Reports whether it sees every relevant object of its kind.
+    /// Reports whether the watch includes every relevant object of its kind.
     pub(crate) fn sees_all(&self) -> bool {
         self.namespace.is_none() && matches!(self.selector, Selector::All | Selector::Targets)
     }
 
-    /// Reports whether all controllers need it.
+    /// Reports whether all controllers need the watch.
     pub(crate) fn is_essential(&self) -> bool {
         // A single CustomResourceDefinition matters only to controllers that need its kind.
         let is_of_one =

@@ -72,7 +72,7 @@ pub(crate) async fn run_watch(
         };
         tokio::select! {
             () = following => {}
-            () = remote.reconnected() => {}
+            () = remote.wait_for_reconnection() => {}
         }
         // Another client may connect to another cluster.
         index.mark_outdated(watch);
@@ -163,7 +163,7 @@ async fn run_with_client(
 }
 
 /// Watches a kind until the API server no longer serves it or, in the remote cluster, no longer responds.
-/// Reports whether it was ever listed, and can be listed again immediately.
+/// Reports whether the kind was ever listed, and can be listed again immediately.
 async fn watch_served(
     index: &Index,
     watch: &Watch,
@@ -219,7 +219,7 @@ async fn watch_served(
                 let key = object.key(&watch.kind);
                 match kept(object.object) {
                     Some(object) => index.apply(watch, object),
-                    // It may have been kept before.
+                    // The index may hold an earlier state of the object.
                     None => index.delete(watch, &key),
                 }
             }
@@ -275,13 +275,13 @@ mod tests {
 
     /// The response of an API server.
     enum Answer {
-        /// None.
+        /// No response.
         Never,
-        /// Only the head.
+        /// Only the status and headers.
         Head,
-        /// All of this.
+        /// This status and this complete body.
         Whole(u16, Value),
-        /// These parts, and then silence.
+        /// These events, and then nothing.
         Events(Vec<Value>),
     }
 

@@ -13,7 +13,6 @@ pub type SeenObjects = BTreeMap<ObjectKey, IndexedObject>;
 #[derive(Debug, Default)]
 pub(crate) struct WatchStore {
     objects: SeenObjects,
-    /// The objects by relation.
     related: HashMap<Relation, BTreeSet<ObjectKey>>,
     /// The objects of an incomplete relist, which replace all objects when it is complete.
     pub(crate) relisted: SeenObjects,
@@ -24,8 +23,6 @@ pub(crate) struct WatchStore {
 
 /// Objects of a store, with their keys.
 pub(crate) type Found<'s> = Box<dyn Iterator<Item = (&'s ObjectKey, &'s IndexedObject)> + 's>;
-
-// === impl WatchStore ===
 
 impl WatchStore {
     pub(crate) fn objects(&self) -> &SeenObjects {

@@ -21,8 +21,6 @@ pub(crate) struct WatchedObject {
     metadata: ObjectMeta,
 }
 
-// === impl WatchedObject ===
-
 impl WatchedObject {
     /// Returns the key of the object, which is of this kind.
     pub(crate) fn key(&self, kind: &Kind) -> ObjectKey {

@@ -35,7 +35,7 @@ struct Shared {
     started: mpsc::UnboundedSender<(Watch, CancellationToken)>,
 }
 
-/// A wanted watch.
+/// A running watch, and the components that want it.
 struct Running {
     stop: CancellationToken,
     /// The components that want it; empty if it is wanted forever.
@@ -60,8 +60,6 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// clusters.
 const OPTIONAL_LIST_TIMEOUT: Duration = Duration::from_secs(1);
 
-// === impl Watches ===
-
 impl Watches {
     /// Watches through `cluster` into `index`, which holds the private key of one Secret: `served`. Watches
     /// start with the supervisor.
@@ -80,7 +78,7 @@ impl Watches {
         (watches.clone(), Supervisor { watches, starts })
     }
 
-    /// Runs `watch` forever.
+    /// Starts `watch`, which then runs for as long as the process.
     pub fn start(&self, watch: Watch) {
         self.begin(watch, std::collections::HashSet::clear, HashSet::new());
     }
@@ -146,7 +144,7 @@ impl Watches {
         })
     }
 
-    /// Waits until [`Watches::are_complete`].
+    /// Waits until all watches have listed their objects.
     pub async fn wait_until_complete(&self) {
         self.wait_for_lists(list_timeout).await;
     }
@@ -239,8 +237,6 @@ fn list_timeout(watch: &Watch) -> Option<Duration> {
     }
 }
 
-// === impl Shared ===
-
 impl Shared {
     /// Forgets the objects of an ended watch, unless it is wanted again: then another task fills its store,
     /// and replaces outdated objects.
@@ -258,8 +254,6 @@ impl Shared {
         }
     }
 }
-
-// === impl Supervisor ===
 
 impl Supervisor {
     /// Runs until `shutdown`.

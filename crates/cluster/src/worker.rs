@@ -76,8 +76,6 @@ pub struct Settings {
     pub last_retry: Duration,
 }
 
-// === impl Settings ===
-
 impl Settings {
     /// Creates settings with the default backoff.
     pub const fn new(controller: &'static str, concurrency: usize) -> Self {
@@ -99,8 +97,6 @@ impl Settings {
         }
     }
 }
-
-// === impl Queue ===
 
 impl<K: Clone + Eq + Hash> Queue<K> {
     /// Creates an empty queue.
@@ -163,8 +159,6 @@ impl<K: Clone + Eq + Hash> Default for Queue<K> {
         Self::new()
     }
 }
-
-// === impl State ===
 
 impl<K: Clone + Eq + Hash> State<K> {
     fn add(&mut self, key: K, at: Instant) {
@@ -278,7 +272,7 @@ fn record_outcome<K: QueueKey, E: std::error::Error + 'static>(
     let controller = settings.controller;
     match result {
         Ok(action) => {
-            metrics.reconciled(controller, true, took);
+            metrics.record_reconciliation(controller, true, took);
             failures.remove(key);
             debug!(controller, object = %key, ?took, ?action, "Reconciled");
             match action {
@@ -291,7 +285,7 @@ fn record_outcome<K: QueueKey, E: std::error::Error + 'static>(
             Some(backoff(settings, 0))
         }
         Err(error) => {
-            metrics.reconciled(controller, false, took);
+            metrics.record_reconciliation(controller, false, took);
             let count = failures.entry(key.clone()).or_default();
             let delay = backoff(settings, *count);
             *count = count.saturating_add(1);

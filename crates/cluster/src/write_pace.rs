@@ -15,13 +15,13 @@ use tokio::{
 /// A concurrency limit of writes.
 #[derive(Debug)]
 pub struct WritePace {
-    turns: Semaphore,
+    permits: Semaphore,
     state: Mutex<State>,
 }
 
 /// A permit for one write, until it is dropped.
 #[derive(Debug)]
-pub struct WriteTurn<'p> {
+pub struct WritePermit<'p> {
     pace: &'p WritePace,
     permit: Option<SemaphorePermit<'p>>,
 }
@@ -47,7 +47,6 @@ struct Window {
     is_full: bool,
 }
 
-/// The initial limit.
 const INITIAL_LIMIT: usize = 16;
 
 /// The lowest limit.
@@ -58,8 +57,6 @@ const WAITING_PER_HALF: usize = 8;
 
 /// A write that takes this long was rejected and sent again, or should have been.
 const REJECTED_AFTER: Duration = Duration::from_secs(1);
-
-// === impl WritePace ===
 
 impl WritePace {
     /// The highest limit.
@@ -74,7 +71,7 @@ impl WritePace {
             window: Window::default(),
         };
         Self {
-            turns: Semaphore::new(INITIAL_LIMIT),
+            permits: Semaphore::new(INITIAL_LIMIT),
             state: Mutex::new(state),
         }
     }
@@ -85,10 +82,10 @@ impl WritePace {
     }
 
     /// Waits for a permit.
-    pub async fn turn(&self) -> WriteTurn<'_> {
+    pub async fn acquire(&self) -> WritePermit<'_> {
         // The semaphore is never closed.
-        let permit = self.turns.acquire().await.ok();
-        WriteTurn { pace: self, permit }
+        let permit = self.permits.acquire().await.ok();
+        WritePermit { pace: self, permit }
     }
 }
 
@@ -98,21 +95,19 @@ impl Default for WritePace {
     }
 }
 
-// === impl WriteTurn ===
-
-impl WriteTurn<'_> {
+impl WritePermit<'_> {
     /// Waits for a write, and measures its duration.
     pub async fn write<T>(&self, write: impl Future<Output = T>) -> T {
         let started = Instant::now();
         let answer = write.await;
-        let is_full = self.pace.turns.available_permits() == 0;
+        let is_full = self.pace.permits.available_permits() == 0;
         let more = self.pace.state.lock().note(started.elapsed(), is_full);
-        self.pace.turns.add_permits(more);
+        self.pace.permits.add_permits(more);
         answer
     }
 }
 
-impl Drop for WriteTurn<'_> {
+impl Drop for WritePermit<'_> {
     fn drop(&mut self) {
         let mut state = self.pace.state.lock();
         if state.excess > 0
@@ -123,8 +118,6 @@ impl Drop for WriteTurn<'_> {
         }
     }
 }
-
-// === impl State ===
 
 impl State {
     /// Records the duration of a write, and whether the limit was reached. Returns the increase of the limit.
@@ -187,17 +180,17 @@ mod tests {
         for _ in 0..count {
             let (pace, server) = (pace.clone(), server.clone());
             writers.spawn(async move {
-                let turn = pace.turn().await;
+                let permit = pace.acquire().await;
                 let answer = async {
                     let _seat = server.acquire().await;
                     tokio::time::sleep(work).await;
                 };
-                turn.write(answer).await;
+                permit.write(answer).await;
             });
         }
         writers.join_all().await;
         let state = pace.state.lock();
-        assert_eq!(pace.turns.available_permits(), state.limit + state.excess);
+        assert_eq!(pace.permits.available_permits(), state.limit + state.excess);
         (state.limit, started.elapsed())
     }
 
@@ -227,7 +220,7 @@ mod tests {
     async fn writes_below_the_limit_do_not_change_it() {
         let pace = WritePace::new();
         for _ in 0..100 {
-            pace.turn()
+            pace.acquire()
                 .await
                 .write(tokio::time::sleep(REJECTED_AFTER / 2))
                 .await;

@@ -50,8 +50,6 @@ const KEPT: [(&str, &str); 4] = [
     ("metadata.uid", "/metadata/uid"),
 ];
 
-// === impl ConversionReview ===
-
 impl ConversionReview {
     /// Creates a request in review version `version` (`v1` or `v1beta1`) to convert `objects` to
     /// `desired_api_version`.

@@ -1,4 +1,4 @@
-//! How a CustomResourceDefinition changes if it stays after its converter is removed.
+//! How a CustomResourceDefinition that stays changes when its converter is removed.
 //!
 //! Without conversion, an object that is written in another version than the storage version loses the fields
 //! of that version. So such a definition serves one version, and one write both ends the conversion and stops

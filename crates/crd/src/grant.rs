@@ -18,8 +18,6 @@ pub enum ObjectWork {
     NamespaceDeletion,
 }
 
-// === impl ObjectWork ===
-
 impl ObjectWork {
     /// Returns the name of the ClusterRole and its binding for the CustomResourceDefinition `crd`.
     fn grant_name(self, crd: &str) -> String {

@@ -32,16 +32,12 @@ pub struct ConversionException {
     pub reason: Option<String>,
 }
 
-// === impl ConversionException ===
-
 impl ConversionException {
-    /// Reports whether it allows this loss in an object of `crd`.
+    /// Reports whether this exception allows `loss` in an object of `crd`.
     pub fn allows(&self, crd: &str, loss: &Loss) -> bool {
         self.crd == crd && is_within(&loss.field, &self.field)
     }
 }
-
-// === impl Loss ===
 
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -18,8 +18,6 @@ pub enum Stage {
     Settled,
 }
 
-// === impl Stage ===
-
 impl Stage {
     /// All stages in order.
     pub const ALL: [Self; 4] = [Self::Rollout, Self::Ending, Self::Proven, Self::Settled];

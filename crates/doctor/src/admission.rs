@@ -22,7 +22,7 @@ pub fn intercepts_windlass(configuration: &Value, namespace: &str, labels: &Valu
         let text = |pointer| object::text(webhook, pointer);
         let is_own = text("/clientConfig/service/namespace") == Some(namespace);
         let is_lenient = text("/failurePolicy") == Some("Ignore");
-        // What these exclude is unknown.
+        // It is unknown what objectSelector and matchConditions exclude.
         let is_narrowed = !object::items(webhook, "/matchConditions").is_empty()
             || webhook
                 .get("objectSelector")

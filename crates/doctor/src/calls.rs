@@ -35,7 +35,7 @@ pub enum CallState {
     NoPort,
     /// The Service has type `ExternalName`, which API servers reject.
     External,
-    /// The Service has endpoints, or none.
+    /// The Service exists and has the port; the fields count its endpoints.
     Endpoints {
         /// How many endpoints are ready.
         ready: usize,
@@ -43,8 +43,6 @@ pub enum CallState {
         total: usize,
     },
 }
-
-// === impl ServiceCall ===
 
 impl ServiceCall {
     /// The severity of a failing call.

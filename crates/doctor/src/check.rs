@@ -15,11 +15,11 @@ pub enum CheckGroup {
     Rights,
     /// Reachability and trust of servers.
     Reachability,
-    /// Clocks.
+    /// Agreement of clocks.
     Clocks,
     /// Other controllers that write the same objects.
     Others,
-    /// Conditions that make one failure cause many others.
+    /// Risks: conditions that make one failure cause many others.
     Night,
     /// Problems that Windlass itself reports.
     Windlass,
@@ -45,7 +45,7 @@ macro_rules! checks {
                 match self { $(Self::$name => stringify!($name),)* }
             }
 
-            /// Returns the group.
+            /// Returns the group that runs this check.
             pub const fn group(self) -> CheckGroup {
                 match self { $(Self::$name => CheckGroup::$group,)* }
             }
@@ -84,8 +84,8 @@ checks! {
     ClockSkew in Clocks: "the clocks of this machine and of the leader agree with that of the API server within 10 s";
     NodeClock in Clocks: "the clocks of nodes agree with that of the API server, and every Ready node renews its Lease";
 
-    TwoInjectors in Others: "no object requests its caBundle from both Windlass and another injector, and no object of Windlass from another injector";
-    CaBundleOwned in Others: "no other field manager owns the caBundle of an object that requests it from Windlass (managedFields), and could restore an old one";
+    TwoInjectors in Others: "no object requests its caBundle from both Windlass and another injector, and no object that Windlass creates requests it from another injector";
+    CaBundleOwned in Others: "only Windlass owns the caBundle of an object that requests it from Windlass (managedFields); another field manager could restore an old one";
     AsksAboutWindlass in Others: "no foreign webhook with failurePolicy Fail intercepts the pods and Leases of Windlass";
     SecondWindlass in Others: "Windlass is installed only once";
     OtherController in Others: "lists other controllers that interact with Windlass: cert-manager, OLM, Karmada, Cluster API, policy engines, GitOps";
@@ -99,8 +99,6 @@ checks! {
 
     NotLookedAt in Unseen: "lists what could not be read, with the missing permission, and what this command does not check";
 }
-
-// === impl DoctorCheck ===
 
 impl DoctorCheck {
     /// Creates a finding for something that fails or will fail.
@@ -135,10 +133,8 @@ impl DoctorCheck {
     }
 }
 
-// === impl CheckGroup ===
-
 impl CheckGroup {
-    /// Returns the name.
+    /// Returns the name for the report.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Versions => "versions",

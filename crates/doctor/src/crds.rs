@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions of Windlass and of others.
+//! CustomResourceDefinitions of Windlass and of other software.
 
 use serde_json::Value;
 use windlass_object::{ObjectKey, object};

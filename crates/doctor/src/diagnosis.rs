@@ -20,19 +20,19 @@ pub struct Diagnosis {
     pub warnings: usize,
     /// The worst first, then by group.
     pub findings: Vec<DoctorFinding>,
-    /// What was left out because there are too many findings of its kind.
+    /// Omitted findings, of which there are too many of one kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutFindings>,
 }
 
-/// Findings that were left out.
+/// Findings that the report omits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOutFindings {
-    /// Their severity.
+    /// Severity of the omitted findings.
     pub severity: DoctorSeverity,
-    /// Their group.
+    /// Group of the omitted findings.
     pub group: CheckGroup,
-    /// Their number.
+    /// Number of the omitted findings.
     pub count: usize,
 }
 
@@ -44,8 +44,6 @@ const MAX_PER_GROUP: usize = 200;
 
 /// Size limit of message and subject, in bytes, because other controllers write some.
 const MAX_BYTES: usize = 1500;
-
-// === impl Diagnosis ===
 
 impl Diagnosis {
     /// Sorts findings and removes duplicates with the same subject and reason.

@@ -18,12 +18,12 @@ pub enum DoctorSeverity {
     Info,
 }
 
-/// One finding.
+/// What a check found about an object or another subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DoctorFinding {
-    /// Its severity.
+    /// How urgent the finding is.
     pub severity: DoctorSeverity,
-    /// The group of its check.
+    /// Subject of the check, which sorts findings in reports.
     pub group: CheckGroup,
     /// One word in CamelCase: the name of the check, or the reason of a condition.
     pub reason: String,
@@ -32,8 +32,6 @@ pub struct DoctorFinding {
     /// What was found and what to do next.
     pub message: String,
 }
-
-// === impl DoctorSeverity ===
 
 impl fmt::Display for DoctorSeverity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::object;
 
-/// A CA injector.
+/// A CA injector that Windlass detects and can replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CaInjector {
     /// cert-manager's cainjector.
@@ -19,7 +19,7 @@ pub enum CaInjector {
     ClusterApi,
 }
 
-/// A set of CA injectors.
+/// Several CA injectors, each once.
 pub type CaInjectors = BTreeSet<CaInjector>;
 
 /// The name of a CA injector is unknown.
@@ -60,8 +60,6 @@ pub const SERVICE_CA_SERVING_CERT: [&str; 2] = [
 
 /// Annotation of Cluster API: the Secret, as `<namespace>/<name>`, that holds the CA.
 pub const CLUSTER_API_SECRET: &str = "runtime.cluster.x-k8s.io/inject-ca-from-secret";
-
-// === impl CaInjector ===
 
 impl CaInjector {
     /// All injectors.

@@ -29,8 +29,6 @@ const UNITS: [(&str, i128); 7] = [
     ("h", 3_600_000_000_000),
 ];
 
-// === impl GoDuration ===
-
 impl GoDuration {
     /// Returns a duration of `hours`.
     pub const fn from_hours(hours: i64) -> Self {

@@ -12,7 +12,7 @@ use zeroize::Zeroize;
 /// The identity of an object in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
-    /// The cluster.
+    /// The cluster that has the object.
     pub cluster: InCluster,
     /// `group/version`, or only the version for the core group.
     pub api_version: String,
@@ -34,8 +34,6 @@ pub enum InCluster {
     /// runs in the local cluster. Windlass only manages targets there.
     Remote,
 }
-
-// === impl ObjectKey ===
 
 impl ObjectKey {
     /// Returns the key of `object` in the local cluster; `None` if it lacks an apiVersion, a kind or a name.
@@ -223,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wiped_secret_holds_no_data() {
+    fn a_wiped_secret_has_no_data() {
         let mut secret =
             serde_json::json!({"metadata": {"name": "a"}, "data": {"tls.key": "aGlkZGVu", "odd": null}});
         wipe_data(&mut secret);

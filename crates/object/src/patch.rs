@@ -81,7 +81,7 @@ pub fn applied_by(object: &Value, manager: &str) -> bool {
 }
 
 /// Reports whether `manager` has applied, created or updated the object.
-pub fn written_by(object: &Value, manager: &str) -> bool {
+pub fn is_written_by(object: &Value, manager: &str) -> bool {
     object::items(object, "/metadata/managedFields")
         .iter()
         .any(|entry| is_entry(entry, manager, "Apply") || is_entry(entry, manager, "Update"))
@@ -140,8 +140,8 @@ mod tests {
         assert_eq!(release(&patched, "m"), None);
         assert!(applied_by(&patched, "m"));
         assert!(!applied_by(&patched, "other"));
-        assert!(written_by(&patched, "m") && written_by(&patched, "other"));
-        assert!(!written_by(&patched, "another"));
+        assert!(is_written_by(&patched, "m") && is_written_by(&patched, "other"));
+        assert!(!is_written_by(&patched, "another"));
     }
 
     #[test]

@@ -7,8 +7,6 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JsonPath(String);
 
-// === impl JsonPath ===
-
 impl JsonPath {
     /// Returns the path of the object itself.
     pub fn root() -> Self {

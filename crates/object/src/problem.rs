@@ -28,8 +28,6 @@ pub struct Problem {
     pub message: String,
 }
 
-// === impl Problem ===
-
 impl Problem {
     /// Sorts problems by file and path, indices by number, and removes duplicates.
     pub fn sort(problems: &mut Vec<Self>) {

@@ -60,8 +60,6 @@ pub fn shortened(mut text: String, longest: usize) -> String {
     text
 }
 
-// === impl OneLine ===
-
 impl fmt::Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|character| {
@@ -73,8 +71,6 @@ impl fmt::Display for OneLine<'_> {
         })
     }
 }
-
-// === impl Listing ===
 
 impl Listing {
     /// Lists the first of `items`, and the number of further ones.

@@ -77,8 +77,6 @@ struct AuthEntry {
     registrytoken: Option<String>,
 }
 
-// === impl RegistryCredentials ===
-
 impl RegistryCredentials {
     /// Adds the entries of a file; files that were added before take precedence.
     ///
@@ -156,8 +154,6 @@ impl fmt::Debug for RegistryCredentials {
     }
 }
 
-// === impl Credential ===
-
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -178,8 +174,6 @@ impl Credential {
         Some(format!("Basic {}", STANDARD.encode(pair)).into())
     }
 }
-
-// === impl AuthEntry ===
 
 impl AuthEntry {
     fn credential(self) -> Result<Option<Credential>, &'static str> {
@@ -214,8 +208,6 @@ impl AuthEntry {
         }
     }
 }
-
-// === impl Scope ===
 
 impl Scope {
     /// Parses a key of `auths`, which docker also writes as a URL.

@@ -24,8 +24,6 @@ enum Hash {
 #[error("is not a digest: it must be sha256: and 64 digits, or sha512: and 128, of 0-9 and a-f")]
 pub struct DigestError;
 
-// === impl ContentDigest ===
-
 impl ContentDigest {
     /// The SHA-256 digest of `content`.
     pub fn compute(content: &[u8]) -> Self {
@@ -88,8 +86,6 @@ impl serde::Serialize for ContentDigest {
         serializer.serialize_str(&self.0)
     }
 }
-
-// === impl DigestVerifier ===
 
 impl DigestVerifier {
     /// Hashes the next part.

@@ -29,9 +29,9 @@ pub const LAYERS: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// The media type.
+    /// Media type of the content.
     pub media_type: String,
-    /// The digest.
+    /// Digest of the content.
     pub digest: ContentDigest,
     /// The size in bytes.
     pub size: u64,
@@ -49,13 +49,13 @@ pub struct Platform {
     pub os: String,
 }
 
-/// The manifest of an image.
+/// The manifest of an image: references to its configuration and its layers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageManifest {
     /// Always 2.
     pub schema_version: u32,
-    /// The media type.
+    /// Media type of the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The image's configuration.
@@ -64,32 +64,32 @@ pub struct ImageManifest {
     pub layers: Vec<Descriptor>,
 }
 
-/// An index of manifests.
+/// An image index: the manifests of one image, by platform.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ImageIndex {
     /// Always 2.
     pub schema_version: u32,
-    /// The media type.
+    /// Media type of the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// The manifests.
+    /// One manifest per platform.
     pub manifests: Vec<Descriptor>,
 }
 
 /// A manifest or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManifestDocument {
-    /// The manifest.
+    /// The manifest of one image.
     Image(ImageManifest),
-    /// An index of manifests.
+    /// An image index: the manifests of one image, by platform.
     Index(ImageIndex),
 }
 
 /// Why a manifest is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// It does not parse as its media type.
+    /// The content does not parse as its media type.
     #[error("the manifest is invalid: {0}")]
     Malformed(String),
     /// The media type is unsupported.
@@ -103,14 +103,14 @@ pub enum ManifestError {
         /// The media type in the response.
         reported: String,
     },
-    /// It has too many layers.
+    /// The image has too many layers.
     #[error("the image has {0} layers: the limit is {LAYERS}")]
     TooManyLayers(usize),
     /// No manifest of an index fits the platform.
     #[error("the index has no image for linux/{0} or linux/amd64")]
     Platform(String),
     /// The nesting of indexes is too deep.
-    #[error("the index refers to further indexes, and not to an image")]
+    #[error("the index contains only other indexes, and no image")]
     Nested,
 }
 
@@ -121,8 +121,6 @@ struct Outline {
     manifests: Option<serde::de::IgnoredAny>,
     layers: Option<serde::de::IgnoredAny>,
 }
-
-// === impl ManifestDocument ===
 
 impl ManifestDocument {
     /// Parses a manifest or an index; `content_type` is the media type in the response.
@@ -176,8 +174,6 @@ impl ManifestDocument {
         Ok(Self::Image(manifest))
     }
 }
-
-// === impl ImageIndex ===
 
 impl ImageIndex {
     /// Chooses the manifest for Linux on `architecture`, else on amd64, else the only one. A bundle is the

@@ -1,4 +1,4 @@
-//! Builds images.
+//! Packs files into an image with one layer.
 
 use std::{collections::BTreeMap, io};
 
@@ -19,8 +19,6 @@ pub struct PackedImage {
     config: Bytes,
     layer: Bytes,
 }
-
-// === impl PackedImage ===
 
 impl PackedImage {
     /// Packs files by path for linux/amd64. The image has these labels.

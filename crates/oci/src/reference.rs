@@ -23,10 +23,10 @@ pub struct ImageReference {
 /// Why a text is not an image reference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
-    /// It is empty.
+    /// The text is empty.
     #[error("image reference is empty")]
     Empty,
-    /// It is a URL.
+    /// The text is a URL.
     #[error("image reference {0:?} must not begin with http:// or https://: write REGISTRY/REPOSITORY")]
     Url(String),
     /// The registry is not a host.
@@ -54,8 +54,6 @@ pub enum ReferenceError {
 
 /// The default registry.
 pub const DOCKER_HUB: &str = "docker.io";
-
-// === impl ImageReference ===
 
 impl ImageReference {
     /// `registry/repository`.

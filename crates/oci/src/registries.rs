@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 use crate::reference::{ImageReference, ReferenceError};
 
-/// A `registries.conf`.
+/// The content of a `registries.conf`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RegistriesConfig {
     /// Registries of references without one. If there are several, none is guessed.
     #[serde(default)]
     pub unqualified_search_registries: Vec<String>,
-    /// `[[registry]]`.
+    /// `[[registry]]`: entries for registries, in the order of the file.
     #[serde(default)]
     pub registry: Vec<RegistryEntry>,
     /// `[aliases]`: images by their short names.
@@ -19,7 +19,7 @@ pub struct RegistriesConfig {
     pub aliases: std::collections::BTreeMap<String, String>,
 }
 
-/// A `[[registry]]`.
+/// One `[[registry]]`: where to find the images of a registry or a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct RegistryEntry {
@@ -43,7 +43,7 @@ pub struct RegistryEntry {
     pub mirror: Vec<MirrorEntry>,
 }
 
-/// A `[[registry.mirror]]`.
+/// A mirror of a registry: `[[registry.mirror]]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct MirrorEntry {
@@ -53,7 +53,7 @@ pub struct MirrorEntry {
     /// Whether requests without TLS are allowed.
     #[serde(default)]
     pub insecure: bool,
-    /// The images that it serves.
+    /// Which images the mirror serves.
     #[serde(default)]
     pub pull_from_mirror: PullFromMirror,
 }
@@ -71,7 +71,7 @@ pub enum PullFromMirror {
     TagOnly,
 }
 
-/// A location of an image.
+/// A name by which an image can be requested: that of a mirror, or its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageLocation {
     /// The name of the image at this location.
@@ -84,7 +84,7 @@ pub struct ImageLocation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {}", problems.join("; "))]
 pub struct RegistriesConfigError {
-    /// The file.
+    /// Path of the file.
     pub file: String,
     /// Every problem, with its field.
     pub problems: Vec<String>,
@@ -92,24 +92,22 @@ pub struct RegistriesConfigError {
 
 /// Why an image has no location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum LocationError {
-    /// The administrator blocks it.
+    /// The administrator blocks the image.
     #[error("{0} is blocked in registries.conf")]
     Blocked(String),
-    /// Several registries could have it.
+    /// Several registries could have the image.
     #[error("{name} has no registry, and registries.conf lists several: use one of {}", candidates.join(", "))]
     Ambiguous {
         /// The image, as written.
         name: String,
-        /// The candidates.
         candidates: Vec<String>,
     },
-    /// A rule rewrites it to an invalid reference.
+    /// A rule rewrites the name to an invalid reference.
     #[error("registries.conf rewrites {0} to an invalid name: {1}")]
     Renamed(String, ReferenceError),
 }
-
-// === impl RegistriesConfig ===
 
 impl RegistriesConfig {
     /// Parses a `registries.conf`.
@@ -275,10 +273,8 @@ impl RegistriesConfig {
     }
 }
 
-// === impl RegistryEntry ===
-
 impl RegistryEntry {
-    /// Returns the part of `name` that its prefix matches.
+    /// Returns the part of `name` that the prefix of the entry matches.
     fn prefix_of<'a>(&self, registry: &str, name: &'a str) -> Option<&'a str> {
         if let Some(domain) = self.prefix.strip_prefix('*') {
             let host = registry.split(':').next().unwrap_or(registry);

@@ -113,7 +113,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Reco
                     info!(%certificate, "Created the ServingCertificate that a Service requests");
                     return Ok(Action::AwaitChange);
                 }
-                // It exists. The watch will deliver it.
+                // The ServingCertificate exists. The watch will deliver it.
                 Err(error) if error.is_conflict() => return Ok(Action::AwaitChange),
                 Err(error) if error.is_invalid() => error.to_string(),
                 Err(error) => return Err(error.into()),

@@ -12,8 +12,6 @@ use windlass_object::ObjectKey;
 #[derive(Default)]
 pub(super) struct Announced(Mutex<HashMap<ObjectKey, String>>);
 
-// === impl Announced ===
-
 impl Announced {
     /// Reports whether `announcement` is new for `object`, whose watched status says `known`, and remembers
     /// it.
@@ -27,7 +25,6 @@ impl Announced {
         self.0.lock().contains_key(object)
     }
 
-    /// Forgets an object.
     pub(super) fn forget(&self, object: &ObjectKey) {
         self.0.lock().remove(object);
     }

@@ -99,8 +99,6 @@ pub(crate) fn is_overwritten(context: &Context, target: &Value) -> bool {
     is_overwritten
 }
 
-// === impl CompetingInjectors ===
-
 impl CompetingInjectors {
     /// Records the injector that has overwritten the trust bundle of `target`, if the annotation of that
     /// injector is on the target. Returns whether there is one. Namespaced targets are ignored: a tenant can

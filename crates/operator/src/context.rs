@@ -62,8 +62,6 @@ pub struct RemoteTargets {
     pace: WritePace,
 }
 
-// === impl Context ===
-
 impl Context {
     /// Creates the context of a process that is always the leader, for tests. It has no watches.
     #[cfg(test)]
@@ -151,8 +149,6 @@ impl Context {
         }
     }
 }
-
-// === impl RemoteTargets ===
 
 impl RemoteTargets {
     /// Creates the targets of the cluster that the kubeconfig in a Secret refers to.

@@ -46,7 +46,7 @@ where
         // A standby process also keeps its watches and its queue up to date, so that it can take over
         // immediately.
         let since = tokio::select! {
-            since = context.leadership.acquired() => since,
+            since = context.leadership.wait_until_acquired() => since,
             () = shutdown.cancelled() => return Ok(()),
         };
         let unlisted: Vec<_> = context

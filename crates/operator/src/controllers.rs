@@ -23,8 +23,6 @@ const CERTIFICATES: &str = "certificates";
 const BUNDLES: &str = "bundles";
 const POLICIES: &str = "policies";
 
-// === impl Controllers ===
-
 impl Controllers {
     const NONE: Self = Self {
         certificates: false,

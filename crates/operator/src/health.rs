@@ -24,7 +24,7 @@ use crate::{
 pub(crate) struct Health {
     /// Complete watches make the process ready, except watches of foreign kinds that cannot be listed.
     pub watches: Watches,
-    /// The metrics of `/metrics`.
+    /// Metrics that `/metrics` returns.
     pub metrics: Arc<Metrics>,
     /// The certificate that the process needs to be ready; `None` if it serves without one.
     pub certificate: Option<Arc<CertificateResolver>>,

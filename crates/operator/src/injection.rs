@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use serde_json::Value;
 use tracing::info;
-use windlass_cluster::{Cluster, RequestError, WriteTurn, watch::Watch};
+use windlass_cluster::{Cluster, RequestError, WritePermit, watch::Watch};
 use windlass_object::{ObjectKey, names};
 use windlass_trust::injection::{self, Injection, TargetKinds};
 
@@ -38,8 +38,6 @@ pub(super) enum InjectionOutcome {
 /// Number of attempts if another client writes the target at the same time.
 const TRIES: usize = 5;
 
-// === impl InjectionOutcome ===
-
 impl InjectionOutcome {
     /// Reports whether the target was written.
     pub(super) fn is_written(&self) -> bool {
@@ -55,7 +53,7 @@ impl InjectionOutcome {
 /// If the API server cannot be reached or is overloaded.
 pub(super) async fn inject(
     cluster: &Cluster,
-    turn: WriteTurn<'_>,
+    permit: WritePermit<'_>,
     key: &ObjectKey,
     seen: &Value,
     injection: &Injection,
@@ -69,7 +67,7 @@ pub(super) async fn inject(
             Err(error) => return Ok(InjectionOutcome::Refused(error.to_string())),
         };
         let write = cluster.patch_for_version(key, patch, names::INJECT);
-        match turn.write(write).await {
+        match permit.write(write).await {
             Ok(version) => {
                 info!(object = %key, "Injected the trust bundle");
                 return Ok(InjectionOutcome::Written(version));
@@ -85,7 +83,7 @@ pub(super) async fn inject(
                 }
                 failed = patch;
                 match cluster.read(key).await? {
-                    Some(live) if injection.carries_same_bundles(&target, &live) => target = Cow::Owned(live),
+                    Some(live) if injection.has_same_bundles(&target, &live) => target = Cow::Owned(live),
                     Some(_) => return Ok(InjectionOutcome::Overtaken),
                     None => return Ok(InjectionOutcome::Gone),
                 }
@@ -104,7 +102,7 @@ pub(super) async fn inject(
 /// As [`inject`].
 pub(super) async fn release(
     cluster: &Cluster,
-    turn: WriteTurn<'_>,
+    permit: WritePermit<'_>,
     key: &ObjectKey,
     target: &Value,
     kinds: &TargetKinds,
@@ -113,7 +111,7 @@ pub(super) async fn release(
         return Ok(());
     };
     let write = cluster.patch_for_version(key, patch, names::INJECT);
-    match turn.write(write).await {
+    match permit.write(write).await {
         Err(error) if !is_gone(&error) && !error.is_invalid() && !error.is_conflict() => Err(error),
         _ => Ok(()),
     }

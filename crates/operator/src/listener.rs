@@ -7,11 +7,11 @@ use tokio::net::{TcpListener, TcpSocket};
 
 /// Why an address cannot be served.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ServeError {
     /// The socket cannot be opened.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,

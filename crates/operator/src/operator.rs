@@ -135,8 +135,6 @@ struct ServedPolicies {
     ledger: Arc<AuditLedger>,
 }
 
-// === impl Operator ===
-
 impl Operator {
     /// Creates an operator. `client` must not retry requests itself: [`kube::Config::default_retry`].
     pub fn new(client: Client, options: OperatorOptions) -> Self {
@@ -225,7 +223,9 @@ impl Operator {
     ) -> Result<(), OperatorError> {
         let directory = self.options.bundle_directory.as_deref();
         let bundle_directory = directory.map(canonical).transpose()?;
-        let index = Arc::new(Index::with_replaced_injectors(self.options.replaced_injectors.clone()));
+        let index = Arc::new(Index::with_replaced_injectors(
+            self.options.replaced_injectors.clone(),
+        ));
         let competing_injectors = Arc::<CompetingInjectors>::default();
         let (watches, watching) = Watches::new(cluster.clone(), index.clone(), self.served_secret());
         let metrics = Arc::new(metrics(
@@ -281,7 +281,7 @@ impl Operator {
         Ok(tasks.supervise(ending.stop, ending.worked).await?)
     }
 
-    /// Reports whether it answers AdmissionReviews.
+    /// Reports whether this operator answers AdmissionReviews.
     fn answers_reviews(&self) -> bool {
         self.options.admission.is_some() && self.options.controllers.can_answer_reviews()
     }

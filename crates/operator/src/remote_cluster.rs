@@ -64,8 +64,6 @@ pub(crate) async fn run(
     Ok(())
 }
 
-// === impl Connector ===
-
 impl Connector {
     async fn follow_secret(&mut self) {
         let watch = Watch::all(windlass_cluster::kinds::SECRET)
@@ -103,7 +101,7 @@ impl Connector {
                     _ = progress.changed(), if !is_listed => break,
                     () = &mut retry => break,
                     // Only the leader publishes events.
-                    _ = context.leadership.acquired(), if self.unpublished.is_some() => self.publish_problem(),
+                    _ = context.leadership.wait_until_acquired(), if self.unpublished.is_some() => self.publish_problem(),
                 }
             }
         }

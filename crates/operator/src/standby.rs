@@ -30,8 +30,6 @@ pub(crate) struct StandbyRepairs<K> {
     leadership: Leadership,
 }
 
-// === impl StandbyRepairs ===
-
 impl<K: QueueKey> StandbyRepairs<K> {
     /// Creates an empty queue. `leadership` tells whether this process is a standby.
     pub(crate) fn new(leadership: Leadership) -> Self {
@@ -39,7 +37,6 @@ impl<K: QueueKey> StandbyRepairs<K> {
         Self { queue, leadership }
     }
 
-    /// Returns the queue of repairs.
     pub(crate) fn queue(&self) -> Arc<Queue<K>> {
         self.queue.clone()
     }

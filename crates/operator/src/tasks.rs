@@ -7,7 +7,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-/// Named tasks.
+/// Named tasks, of which any that ends unexpectedly ends the process.
 pub(crate) struct Tasks {
     /// Tasks that must end before another process may lead.
     leading: JoinSet<TaskResult>,
@@ -15,7 +15,6 @@ pub(crate) struct Tasks {
     others: JoinSet<TaskResult>,
 }
 
-/// The steps of a shutdown.
 pub(crate) struct ShutdownSteps {
     /// Tasks finish their current work.
     pub stop: CancellationToken,
@@ -30,30 +29,24 @@ type TaskResult = (&'static str, Result<(), Box<dyn Error + Send + Sync>>);
 
 /// How a task ended unexpectedly.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum TaskError {
-    /// With an error.
+    /// A task returned an error.
     #[error("task {name} failed")]
     Failed {
-        /// The task.
         name: &'static str,
-        /// The error.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Without an error.
+    /// A task ended before the shutdown, without an error.
     #[error("task {name} ended unexpectedly")]
-    Ended {
-        /// The task.
-        name: &'static str,
-    },
-    /// With a panic.
+    Ended { name: &'static str },
+    /// A task panicked.
     #[error("a task panicked")]
     Panicked(#[source] JoinError),
 }
 
 /// How long tasks have at shutdown to finish.
 pub(crate) const GRACE: Duration = Duration::from_secs(20);
-
-// === impl Tasks ===
 
 impl Tasks {
     pub(crate) fn new() -> Self {
@@ -119,8 +112,6 @@ impl Tasks {
         }
     }
 }
-
-// === impl ShutdownSteps ===
 
 impl ShutdownSteps {
     /// Creates the steps of a process that `stop` shuts down; `answers` tells whether it still has requests

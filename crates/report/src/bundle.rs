@@ -29,7 +29,7 @@ pub(crate) struct WebhookRow {
     pub(crate) state: String,
 }
 
-/// One condition.
+/// A row for a condition of a BundleDeployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConditionRow {
     pub(crate) name: String,
@@ -38,8 +38,6 @@ pub(crate) struct ConditionRow {
     pub(crate) reason: String,
     pub(crate) message: String,
 }
-
-// === impl BundleRow ===
 
 impl BundleRow {
     pub(crate) fn new(deployment: &BundleDeployment, now: Timestamp) -> Self {

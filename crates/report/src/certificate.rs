@@ -51,14 +51,12 @@ pub(crate) fn ends(certificate: &ServingCertificate) -> impl Iterator<Item = Tim
     generations.chain(leaf)
 }
 
-/// The name by which annotations refer to it.
+/// Returns `namespace/name`, by which annotations refer to the ServingCertificate.
 pub(crate) fn name(certificate: &ServingCertificate) -> String {
     let metadata = &certificate.metadata;
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     format!("{}/{}", text(&metadata.namespace), text(&metadata.name))
 }
-
-// === impl CertificateRow ===
 
 impl CertificateRow {
     pub(crate) fn new(certificate: &ServingCertificate, line: &TimeLine, now: Timestamp) -> Self {

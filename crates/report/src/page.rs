@@ -16,8 +16,6 @@ pub(crate) struct ReportPage<'a> {
     at: String,
 }
 
-// === impl ReportPage ===
-
 impl<'a> ReportPage<'a> {
     pub(crate) fn new(report: &'a ClusterReport) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Problems that require action, and steps that finish on their own.
 
-/// The severity of a problem.
+/// How soon a problem needs action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProblemSeverity {
     /// Calls fail, or will fail soon.
@@ -12,7 +12,7 @@ pub enum ProblemSeverity {
 /// A problem that requires action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedProblem {
-    /// Its severity.
+    /// How soon the problem needs action.
     pub severity: ProblemSeverity,
     /// The affected object.
     pub subject: String,
@@ -27,7 +27,7 @@ pub struct ReportedProblem {
 pub(crate) struct ReportedStep {
     /// The affected object.
     pub(crate) subject: String,
-    /// The step.
+    /// What Windlass does.
     pub(crate) what: String,
     /// What it is waiting for.
     pub(crate) message: String,
@@ -42,10 +42,8 @@ pub(crate) enum ReportFinding {
     ReportedStep(ReportedStep),
 }
 
-// === impl ProblemSeverity ===
-
 impl ProblemSeverity {
-    /// Returns the word for it on the page.
+    /// Returns the word for the severity on the page.
     pub fn word(self) -> &'static str {
         match self {
             Self::Failing => "Failing",
@@ -53,7 +51,7 @@ impl ProblemSeverity {
         }
     }
 
-    /// Returns its CSS class.
+    /// Returns the CSS class of the severity.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Self::Failing => "failing",

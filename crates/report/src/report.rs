@@ -51,8 +51,6 @@ pub(crate) struct TrustRow {
     pub(crate) targets: Vec<String>,
 }
 
-// === impl ClusterReport ===
-
 impl ClusterReport {
     /// Creates the report on `subjects` at the time `at`; `cluster` is the name of the cluster on the page.
     pub fn new(subjects: &Subjects, cluster: &str, at: Timestamp) -> Self {
@@ -120,8 +118,6 @@ impl ClusterReport {
         ReportPage::new(self).render()
     }
 }
-
-// === impl TrustRow ===
 
 impl TrustRow {
     /// Returns the numbers of targets and CAs.

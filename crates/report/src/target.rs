@@ -13,28 +13,26 @@ use crate::problem::{ProblemSeverity, ReportedProblem};
 /// An object that requests the CA bundle of a ServingCertificate, and the CAs that it trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportedTarget {
-    /// Key of the object.
+    /// Kind, namespace and name of the target.
     pub key: ObjectKey,
     /// The ServingCertificate, as `namespace/name`.
     pub certificate: String,
-    /// The distinct CAs in all of its bundles.
+    /// The distinct CAs in all CA bundles of the target.
     pub trusts: Vec<TrustedAuthority>,
-    /// Whether one of its bundles is missing or unreadable.
+    /// Whether a CA bundle of the target is missing or unreadable.
     pub is_incomplete: bool,
 }
 
-/// A trusted CA.
+/// A CA in the trust bundle of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedAuthority {
-    /// Its common name.
+    /// Common name of the CA.
     pub name: String,
     /// The first digits of the SHA-256 of the certificate.
     pub fingerprint: String,
-    /// When it expires.
+    /// When the CA expires.
     pub not_after: Timestamp,
 }
-
-// === impl ReportedTarget ===
 
 impl ReportedTarget {
     /// Reads an object of `kind`; `None` if it requests no CA bundle of a ServingCertificate.
@@ -67,7 +65,7 @@ impl ReportedTarget {
         })
     }
 
-    /// Returns its problem, apart from those that its ServingCertificate reports.
+    /// Returns the problem of the target, apart from those that its ServingCertificate reports.
     pub(crate) fn problem(&self, is_known: bool, now: Timestamp) -> Option<ReportedProblem> {
         let problem = |severity, reason: &str, message: String| {
             Some(ReportedProblem {
@@ -101,8 +99,6 @@ impl ReportedTarget {
         }
     }
 }
-
-// === impl TrustedAuthority ===
 
 impl TrustedAuthority {
     fn from_certificate(certificate: &Certificate) -> Self {

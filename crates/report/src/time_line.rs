@@ -21,13 +21,10 @@ pub(crate) struct TimeLine {
 /// A mark on the line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TimeMark {
-    /// Its position, in percent of the line.
+    /// Position of the mark, in percent of the line.
     pub(crate) at: f64,
-    /// Its text.
     pub(crate) text: String,
 }
-
-// === impl TimeLine ===
 
 impl TimeLine {
     /// Creates a line that ends at the last of these times.

@@ -192,8 +192,6 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     Ok(Response::new(Full::new(Bytes::from_static(ANSWER))))
 }
 
-// === impl Bed ===
-
 impl Bed {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -311,8 +309,6 @@ impl Bed {
         assert_eq!(answers.len(), HANDLERS);
     }
 }
-
-// === impl Here ===
 
 impl Resolve for LocalAddress {
     fn resolve(&self, _: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {

@@ -106,7 +106,7 @@ async fn main() {
     ] {
         for concurrency in [1, 10, 64] {
             let client = client(&servers, wrong);
-            let (idle, peak) = (resident(), Arc::new(AtomicBool::new(true)));
+            let (idle, peak) = (resident_mib(), Arc::new(AtomicBool::new(true)));
             let watched = watch(peak.clone());
             let started = Instant::now();
             let seen = call_each(&client, wrong, concurrency).await;
@@ -195,7 +195,7 @@ fn watch(is_watched: Arc<AtomicBool>) -> thread::JoinHandle<f64> {
     thread::spawn(move || {
         let mut most = 0.0_f64;
         while is_watched.load(Ordering::Relaxed) {
-            most = most.max(resident());
+            most = most.max(resident_mib());
             thread::sleep(Duration::from_millis(5));
         }
         most
@@ -203,7 +203,7 @@ fn watch(is_watched: Arc<AtomicBool>) -> thread::JoinHandle<f64> {
 }
 
 /// The current memory of the process in MiB.
-fn resident() -> f64 {
+fn resident_mib() -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let words = line.and_then(|line| line.split_whitespace().next());
@@ -289,8 +289,6 @@ async fn answer(
     };
     Ok(Response::new(StreamBody::new(body)))
 }
-
-// === impl Hosts ===
 
 impl Resolve for Hosts {
     fn resolve(&self, host: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {

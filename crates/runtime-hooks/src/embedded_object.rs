@@ -15,8 +15,6 @@ pub struct EmbeddedObject(
     pub Map<String, Value>,
 );
 
-// === impl EmbeddedObject ===
-
 impl EmbeddedObject {
     /// Decodes the object as `T`.
     ///

@@ -65,9 +65,9 @@ use crate::response::HookOutcome;
 /// assert_eq!(BeforeCoffee::reference().path(), "/hooks.example.com/v1/beforecoffee");
 /// ```
 pub trait Hook: Send + Sync + 'static {
-    /// The request.
+    /// The type of the hook's requests.
     type Request: HookRequest;
-    /// The response.
+    /// The type of the hook's responses.
     type Response: HookResponse;
     /// For example `hooks.runtime.cluster.x-k8s.io`.
     const GROUP: &'static str;
@@ -138,8 +138,6 @@ pub struct HookReference {
 /// The longest name of a hook in the status of an ExtensionConfig.
 const LONGEST_NAME: usize = 256;
 
-// === impl HookMetadata ===
-
 impl HookMetadata {
     /// Metadata of a hook that is not deprecated, not a singleton and not idempotent.
     pub const fn new() -> Self {
@@ -159,8 +157,6 @@ impl Default for HookMetadata {
         Self::new()
     }
 }
-
-// === impl HookReference ===
 
 impl HookReference {
     /// The group in `apiVersion`; empty if there is none.

@@ -111,8 +111,6 @@ fn is_absent(error: &watcher::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-// === impl ClusterNamespaces ===
-
 impl ClusterNamespaces {
     /// Creates a reader that gets each namespace on demand.
     pub fn new(client: Client) -> Self {

@@ -32,8 +32,6 @@ pub struct HookOutcome {
     pub retry_after_seconds: i32,
 }
 
-// === impl ResponseStatus ===
-
 impl ResponseStatus {
     /// The status of a response without one.
     pub fn unset() -> Self {
@@ -87,8 +85,6 @@ impl JsonSchema for ResponseStatus {
         true
     }
 }
-
-// === impl HookOutcome ===
 
 impl HookOutcome {
     /// Creates a failure with a message.

@@ -15,13 +15,11 @@ pub struct TestAuthority(CertifiedIssuer<'static, KeyPair>);
 /// A certificate and its key, in PEM.
 #[derive(Clone)]
 pub struct TestCertificate {
-    /// The certificate.
+    /// The certificate, in PEM.
     pub certificate: String,
-    /// Its key.
+    /// The private key, in PEM.
     pub key: String,
 }
-
-// === impl TestAuthority ===
 
 impl TestAuthority {
     /// Creates a CA with this common name.
@@ -60,8 +58,6 @@ impl TestAuthority {
         }
     }
 }
-
-// === impl TestCertificate ===
 
 impl TestCertificate {
     /// Writes `tls.crt` and then `tls.key`. Readers must not use the pair while it does not match.

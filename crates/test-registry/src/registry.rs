@@ -40,18 +40,18 @@ pub struct TestRegistry {
     state: Arc<Contents>,
 }
 
-/// A received request.
+/// A request that the registry has received.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
-    /// Its method.
+    /// HTTP method of the request.
     pub method: Method,
-    /// The path of its URL.
+    /// The path of the requested URL.
     pub path: String,
-    /// The query of its URL; empty if there is none.
+    /// The query of the requested URL; empty if there is none.
     pub query: String,
-    /// Its headers.
+    /// Headers of the request.
     pub headers: HeaderMap,
-    /// Its body.
+    /// Complete body of the request.
     pub body: Bytes,
 }
 
@@ -67,8 +67,6 @@ struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,
 }
-
-// === impl TestRegistry ===
 
 impl TestRegistry {
     /// Starts a registry without TLS.
@@ -183,8 +181,6 @@ impl TestRegistry {
     }
 }
 
-// === impl ReceivedRequest ===
-
 impl ReceivedRequest {
     /// The `Authorization` header.
     ///
@@ -195,8 +191,6 @@ impl ReceivedRequest {
         Some(self.headers.get(header::AUTHORIZATION)?.to_str().unwrap())
     }
 }
-
-// === impl TlsListener ===
 
 impl Listener for TlsListener {
     type Io = TlsStream<TcpStream>;
@@ -279,8 +273,6 @@ async fn answer(State(contents): State<Arc<Contents>>, request: Request) -> Resp
     }
     contents.answer(&head, body)
 }
-
-// === impl Contents ===
 
 impl Contents {
     fn answer(&self, head: &Parts, body: Bytes) -> Response<Body> {

@@ -59,8 +59,6 @@ pub(crate) struct PageAccess {
     permits: Semaphore,
 }
 
-// === impl PageAccess ===
-
 impl PageAccess {
     /// Creates it with the permissions of `client`, which must include creating TokenReviews and
     /// SubjectAccessReviews.
@@ -109,7 +107,7 @@ impl PageAccess {
         };
         let name = user.username.clone().unwrap_or_default();
         let review = SubjectAccessReview {
-            spec: subject(user),
+            spec: review_spec(user),
             ..SubjectAccessReview::default()
         };
         let status = self.create(&review).await?.status.unwrap_or_default();
@@ -130,8 +128,8 @@ impl PageAccess {
     }
 }
 
-/// Returns the review of whether a user may see the page.
-fn subject(user: UserInfo) -> SubjectAccessReviewSpec {
+/// Returns the access review that asks whether a user may get the page.
+fn review_spec(user: UserInfo) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         user: user.username,
         uid: user.uid,

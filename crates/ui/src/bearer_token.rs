@@ -14,8 +14,6 @@ pub(crate) type TokenDigest = [u8; 32];
 /// few thousand.
 const MAX_LENGTH: usize = 16 * 1024;
 
-// === impl BearerToken ===
-
 impl BearerToken {
     /// Returns the token from `Authorization: Bearer TOKEN`, or the password from `Basic` authentication with
     /// any user name, which browsers prompt for (RFC 6750, RFC 7617). Returns `None` if there is no possible

@@ -27,13 +27,11 @@ pub(crate) enum PageError {
     Write(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The latest page.
+/// Renders the page, and shares it between viewers for a short time.
 pub(crate) struct CachedPage {
     cluster: Cluster,
     last: Mutex<Option<(Instant, Arc<str>)>>,
 }
-
-// === impl CachedPage ===
 
 impl CachedPage {
     /// Creates an empty cache for this cluster.

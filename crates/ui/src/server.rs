@@ -76,8 +76,6 @@ async fn page(State(ui): State<Arc<Ui>>, headers: HeaderMap) -> Response {
     response
 }
 
-// === impl Ui ===
-
 impl Ui {
     async fn answer(&self, headers: &HeaderMap) -> Response {
         let Some(token) = BearerToken::from_headers(headers) else {

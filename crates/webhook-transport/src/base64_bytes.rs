@@ -13,8 +13,6 @@ pub struct Base64Bytes(
     pub Vec<u8>,
 );
 
-// === impl Base64Bytes ===
-
 impl From<Vec<u8>> for Base64Bytes {
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes)

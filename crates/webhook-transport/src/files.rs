@@ -23,11 +23,11 @@ pub struct CertificateFiles {
 
 /// Why files cannot be used. Messages name the files and never show their content.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum LoadFilesError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// The path.
         path: PathBuf,
         /// The I/O error.
         source: io::Error,
@@ -35,7 +35,6 @@ pub enum LoadFilesError {
     /// A file is not PEM, or lacks the expected section.
     #[error("{}: {source}", path.display())]
     Parse {
-        /// The path.
         path: PathBuf,
         /// The parse error.
         source: pem::Error,
@@ -43,29 +42,20 @@ pub enum LoadFilesError {
     /// The private key is unusable, or does not match the certificate.
     #[error("{} and {}: {source}", certificate.display(), key.display())]
     Use {
-        /// The path of the certificate.
         certificate: PathBuf,
         /// The path of the private key.
         key: PathBuf,
-        /// The cause.
         source: rustls::Error,
     },
     /// A file has no CA certificate, or one that cannot verify anything.
     #[error("{}: {problem}", path.display())]
-    Authorities {
-        /// The path.
-        path: PathBuf,
-        /// The cause.
-        problem: String,
-    },
+    Authorities { path: PathBuf, problem: String },
 }
 
 /// The cryptography provider, passed explicitly so that nothing depends on the process-wide default.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
-
-// === impl CertificateFiles ===
 
 impl CertificateFiles {
     /// Names the file of a certificate chain and that of its private key.

@@ -20,8 +20,6 @@ pub struct LiveCertificate {
     current: Reloaded<CertifiedKey>,
 }
 
-// === impl LiveCertificate ===
-
 impl LiveCertificate {
     /// Uses one certificate forever.
     pub fn fixed(certificate: CertifiedKey) -> Self {

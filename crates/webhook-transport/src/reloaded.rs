@@ -4,7 +4,7 @@ use std::{fmt::Display, sync::Arc, time::Duration};
 
 use tokio::sync::watch;
 
-/// The last valid value.
+/// A value that is reloaded from files. While the files are invalid, the last valid value stays in use.
 pub(crate) struct Reloaded<T> {
     current: watch::Receiver<Option<Arc<T>>>,
 }
@@ -18,8 +18,6 @@ pub(crate) struct ReloadSource<T, E> {
     /// Compares two loaded values; an equal one is discarded.
     pub(crate) is_same: fn(&T, &T) -> bool,
 }
-
-// === impl Reloaded ===
 
 impl<T: Send + Sync + 'static> Reloaded<T> {
     /// Holds a value that never changes.
@@ -83,7 +81,10 @@ where
             }
             Err(error) if error.to_string() != complaint => {
                 complaint = error.to_string();
-                tracing::warn!(error = complaint, "Keeping the {name}");
+                tracing::warn!(
+                    error = complaint,
+                    "Cannot reload the {name}; keeping the previous one"
+                );
             }
             Err(_) => {}
         }

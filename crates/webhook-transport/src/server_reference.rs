@@ -26,44 +26,28 @@ pub struct ServerReference {
 
 /// Why a server cannot be called.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ServerError {
     /// The text has no host or port.
     #[error("{0:?} is not a URL")]
-    Url(
-        /// The URL.
-        String,
-    ),
+    Url(String),
     /// The URL does not use https.
     #[error("{0:?} must begin with https://")]
-    Scheme(
-        /// The URL.
-        String,
-    ),
+    Scheme(String),
     /// The URL has a part that is never sent.
     #[error("{0:?} must have no user, query or fragment")]
-    Extra(
-        /// The URL.
-        String,
-    ),
+    Extra(String),
     /// The name, namespace or port is not valid for a Service.
     #[error("Service {namespace}/{name}, port {port}, cannot be called")]
     Service {
-        /// The namespace.
         namespace: String,
-        /// The name.
         name: String,
-        /// The port.
         port: i64,
     },
     /// The path of a Service has a part that is never sent, or does not start with a slash.
     #[error("path {0:?} must begin with /, and have no query or fragment")]
-    Path(
-        /// The path.
-        String,
-    ),
+    Path(String),
 }
-
-// === impl ServerReference ===
 
 impl ServerReference {
     /// The server behind a Service, called below `path` by the name `<name>.<namespace>.svc`. `ca_bundle` is

@@ -11,7 +11,6 @@ use windlass_object::{
 
 use crate::commands::cluster::explain_error;
 
-/// The kind of a cert-manager Certificate.
 pub(super) const CERTIFICATE: Kind = Kind::new(CERT_MANAGER_VERSION, "Certificate");
 
 /// Where service-ca stores the CAs of all Services: the namespace, the ConfigMap and its key

@@ -19,8 +19,6 @@ enum AdoptionCommand {
     Undo(undo::Args),
 }
 
-// === impl Args ===
-
 impl Args {
     pub(in crate::commands) async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {

@@ -74,8 +74,6 @@ const PRECIOUS: [&str; 5] = [
 /// Helm's annotation on objects that outlive their release.
 const RESOURCE_POLICY: &str = "helm.sh/resource-policy";
 
-// === impl Args ===
-
 impl Args {
     /// Confirms the adoption.
     ///
@@ -157,8 +155,6 @@ async fn ensure_ready(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Res
     }
     Ok(())
 }
-
-// === impl Leftovers ===
 
 impl<'a> Leftovers<'a> {
     async fn find(cluster: &Cluster, record: &'a AdoptionRecord) -> anyhow::Result<Self> {

@@ -173,8 +173,6 @@ async fn write(cluster: &Cluster, step: &AdoptionStep) -> anyhow::Result<bool> {
     }
 }
 
-// === impl OlmObjects ===
-
 impl OlmObjects {
     async fn read(cluster: &Cluster, namespace: &str, name: &str) -> anyhow::Result<Self> {
         let csvs = list(cluster, &CSV, Some(namespace)).await?;

@@ -36,8 +36,6 @@ pub(in crate::commands) struct Takeover {
     is_begun: bool,
 }
 
-// === impl Takeover ===
-
 impl Takeover {
     /// Compares the objects that `source` has installed with the objects of a bundle, or resumes an earlier
     /// run.

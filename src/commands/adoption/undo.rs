@@ -61,8 +61,6 @@ struct AdoptionUndo<'a> {
 /// How often a change is tried that conflicts with another client's change.
 const TRIES: usize = 5;
 
-// === impl Args ===
-
 impl Args {
     /// Undoes the adoption.
     ///
@@ -98,8 +96,6 @@ impl Args {
     }
 }
 
-// === impl AdoptionUndo ===
-
 impl AdoptionUndo<'_> {
     async fn run(&mut self) -> anyhow::Result<()> {
         self.pause().await?;
@@ -118,8 +114,8 @@ impl AdoptionUndo<'_> {
         for service in self.record.narrowed_services() {
             self.restore_object(service).await?;
         }
-        // Only now, since until now API servers may have connections to the copies that use the previous CA
-        // bundles.
+        // Deleted only now: until here, API servers may have connections to the copies that use the previous
+        // CA bundles.
         self.arm_callers(false).await?;
         force_reconnect(self.cluster, self.record, false).await?;
         if let AdoptionSource::Helm(_) = self.record.source {

@@ -20,8 +20,6 @@ enum BundleCommand {
     Pull(pull::Args),
 }
 
-// === impl Args ===
-
 impl Args {
     pub(in crate::commands) async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {

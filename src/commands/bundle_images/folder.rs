@@ -18,7 +18,7 @@ pub(super) fn write(folder: &Path, files: &Files) -> anyhow::Result<()> {
     let partial = temporary_sibling(folder)?;
     let written = write_all(&partial, files).and_then(|()| fs::rename(&partial, folder));
     if written.is_err() {
-        // The name of a temporary folder that could not be removed shows what it is.
+        // If the temporary folder cannot be removed, its name shows that it is temporary.
         let _ = fs::remove_dir_all(&partial);
     }
     written.with_context(|| format!("cannot write to {}", folder.display()))
@@ -28,7 +28,7 @@ pub(super) fn write(folder: &Path, files: &Files) -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// When it is not.
+/// When `folder` contains files.
 pub(super) fn ensure_empty(folder: &Path) -> anyhow::Result<()> {
     match fs::read_dir(folder) {
         Ok(mut entries) => {

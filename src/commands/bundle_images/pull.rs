@@ -23,8 +23,6 @@ pub(super) struct Args {
     registry: RegistryArgs,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Pulls the bundle, and prints the image with its digest.
     ///

@@ -37,8 +37,6 @@ const LABELS: [(&str, &str); 3] = [
     ("operators.operatorframework.io.bundle.metadata.v1", "metadata/"),
 ];
 
-// === impl Args ===
-
 impl Args {
     /// Pushes the bundle, and prints the image with its digest.
     ///

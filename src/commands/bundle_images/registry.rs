@@ -24,7 +24,7 @@ pub(in crate::commands) struct RegistryArgs {
     access: RegistryAccess,
 }
 
-/// A pulled bundle.
+/// The files of a pulled bundle, and the digest of its image.
 pub(in crate::commands) struct PulledFiles {
     /// The image, with its digest.
     pub(in crate::commands) image: String,
@@ -41,8 +41,6 @@ pub(in crate::commands) fn reference(text: &str) -> Result<ImageReference, Strin
     text.parse()
         .map_err(|error: oci::reference::ReferenceError| error.to_string())
 }
-
-// === impl RegistryArgs ===
 
 impl RegistryArgs {
     /// Returns a client of the registry.

@@ -46,8 +46,6 @@ struct ShownBundle {
     image: Option<String>,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints the bundle.
     ///

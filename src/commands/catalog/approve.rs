@@ -34,8 +34,6 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Approves the next bundle.
     ///

@@ -22,8 +22,6 @@ enum CatalogCommand {
     Approve(approve::Args),
 }
 
-// === impl Args ===
-
 impl Args {
     pub(in crate::commands) async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {

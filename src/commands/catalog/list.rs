@@ -50,8 +50,6 @@ struct ListedBundle {
     deprecated: Option<String>,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints the packages or bundles.
     ///

@@ -39,8 +39,6 @@ pub(super) struct Args {
     output: Format,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints the path.
     ///

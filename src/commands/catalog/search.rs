@@ -22,8 +22,6 @@ pub(super) struct Args {
     output: Format,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints the matching packages.
     ///

@@ -15,7 +15,7 @@ use crate::commands::bundle_images::{RegistryArgs, reference};
 /// Selects a bundle of a catalog.
 #[derive(Debug, clap::Args)]
 pub(in crate::commands) struct CatalogSelection {
-    /// Catalog of the package BUNDLE; installs its upgrade path.
+    /// Catalog with the package BUNDLE and its upgrade path.
     #[arg(long, value_name = "FOLDER|IMAGE", help_heading = "Catalog")]
     catalog: Option<String>,
 
@@ -27,7 +27,7 @@ pub(in crate::commands) struct CatalogSelection {
     #[arg(long, value_name = "RANGE", requires = "catalog", value_parser = VersionConstraint::parse, help_heading = "Catalog")]
     version: Option<VersionConstraint>,
 
-    /// Follow the channel: automatic, or manual approval.
+    /// Keep upgrading along the channel: automatic (default) or manual.
     #[arg(
         long,
         value_enum,
@@ -49,8 +49,6 @@ enum ApprovalArg {
     /// Each upgrade waits for `windlass catalog approve`.
     Manual,
 }
-
-// === impl CatalogSelection ===
 
 impl CatalogSelection {
     /// Reports whether a catalog was specified.

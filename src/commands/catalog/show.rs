@@ -49,8 +49,6 @@ struct ShownChannel {
     deprecated: Option<String>,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints the package.
     ///

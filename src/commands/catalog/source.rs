@@ -31,8 +31,6 @@ pub(super) struct SourceArgs {
 /// The file by which `opm` leaves out files of a catalog.
 const INDEX_IGNORE: &str = ".indexignore";
 
-// === impl SourceArgs ===
-
 impl SourceArgs {
     /// Reads the whole catalog.
     ///

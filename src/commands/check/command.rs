@@ -66,8 +66,6 @@ enum Output {
     Json,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Checks the bundle, or the upgrade.
     ///

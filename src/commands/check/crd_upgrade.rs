@@ -21,8 +21,6 @@ pub(super) struct CrdUpgradeArgs {
     pub(super) exceptions: Option<PathBuf>,
 }
 
-// === impl CrdUpgradeArgs ===
-
 impl CrdUpgradeArgs {
     /// Compares the CRDs.
     ///

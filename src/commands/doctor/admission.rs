@@ -13,7 +13,6 @@ use super::{callers::Callers, examination::Examination};
 /// A resource in the rules of a webhook: its group and plural.
 pub(super) type ReviewedResource = (String, String);
 
-/// Result of a dry run.
 enum DryRunResult {
     /// There is no object of the kind.
     Nothing,
@@ -24,8 +23,6 @@ enum DryRunResult {
 
 /// How many dry runs are sent concurrently.
 const AT_ONCE: usize = 4;
-
-// === impl Examination ===
 
 impl Examination<'_> {
     /// Makes the API server call the webhooks of custom resources.

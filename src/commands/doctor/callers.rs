@@ -60,8 +60,6 @@ type CallTarget = (String, String, i64);
 /// How many Services are checked concurrently.
 const AT_ONCE: usize = 8;
 
-// === impl Examination ===
-
 impl Examination<'_> {
     /// Checks all callers, and the Services that they call.
     pub(super) async fn check_callers(&mut self, installation: &Installation) -> Callers {
@@ -246,8 +244,6 @@ async fn service_state(
     Ok(states.collect())
 }
 
-// === impl SeenCaller ===
-
 impl SeenCaller {
     fn from_object(object: &Value, kind: &TargetKind) -> Option<Self> {
         let key = ObjectKey::from_object(object)?;
@@ -279,7 +275,6 @@ impl SeenCaller {
     }
 }
 
-/// Returns the calls of an object to Services.
 fn service_calls(object: &Value, kind: &TargetKind, key: &ObjectKey) -> Vec<ServiceCall> {
     let holders = kind.holders(object).into_iter();
     let calls = holders.filter_map(|holder| {

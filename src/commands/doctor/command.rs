@@ -67,8 +67,6 @@ struct Entry<'a> {
 /// server.
 const REQUEST: Duration = Duration::from_secs(15);
 
-// === impl Args ===
-
 impl Args {
     /// Checks the cluster, and prints the findings.
     ///

@@ -12,8 +12,6 @@ use super::{callers::Callers, examination::Examination};
 /// How many lists are sent concurrently: each may keep a webhook busy.
 const AT_ONCE: usize = 4;
 
-// === impl Examination ===
-
 impl Examination<'_> {
     /// Makes the API server convert an object of each converted kind whose server is available.
     pub(super) async fn check_conversions(&mut self, callers: &Callers) {

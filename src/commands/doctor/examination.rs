@@ -17,8 +17,6 @@ pub(super) struct Examination<'a> {
     pub(super) grants: Vec<Value>,
 }
 
-// === impl Examination ===
-
 impl<'a> Examination<'a> {
     /// Returns an examination without findings.
     pub(super) fn new(cluster: &'a Cluster, clock: &'a ApiServerClock, namespace: &'a str) -> Self {

@@ -25,10 +25,8 @@ const NETWORK_POLICY: Kind = Kind::new("networking.k8s.io/v1", "NetworkPolicy");
 /// The namespace of the nodes' Leases.
 const NODE_LEASES: &str = "kube-node-lease";
 
-// === impl Examination ===
-
 impl Examination<'_> {
-    /// Runs these checks.
+    /// Checks for outages that a later change or the loss of a node would cause.
     pub(super) async fn check_outage_risks(&mut self, callers: &Callers) {
         self.check_reported_conditions(callers).await;
         let now = self.now();

@@ -39,8 +39,6 @@ const RIGHTS: Listing = Listing {
 /// Rules by the namespace in which they are needed; `None` is the whole cluster.
 type Places = BTreeMap<Option<String>, Vec<PermissionRule>>;
 
-// === impl Examination ===
-
 impl Examination<'_> {
     /// Checks the rights.
     ///
@@ -211,7 +209,7 @@ async fn missing(
     for (place, rules) in needed {
         let asked = stream::iter(atoms(rules)).map(async |atom| {
             let attributes = attributes(&atom, place.as_deref());
-            let may = cluster.may(account, &attributes).await?;
+            let may = cluster.is_allowed(account, &attributes).await?;
             Ok::<_, RequestError>((!may).then_some(atom))
         });
         let lacking: Vec<_> = asked.buffered(AT_ONCE).try_collect().await?;
@@ -262,7 +260,6 @@ fn user_grants(user: &str, missing: &[MissingRights], namespace: &str) -> Vec<Va
     granted
 }
 
-/// Describes missing rights.
 fn describe_rights(missing: &[MissingRights]) -> String {
     let rights = missing.iter().flat_map(|MissingRights { namespace, rules }| {
         let place = match namespace {

@@ -30,7 +30,7 @@ const USED: [Kind; 9] = [
     kinds::EVENT,
 ];
 
-/// The installation of Windlass.
+/// What the checks know about the installation of Windlass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Installation {
     /// Whether its kinds are served.
@@ -50,8 +50,6 @@ pub(super) fn programs() -> [&'static str; 4] {
         manifests::UI_NAME,
     ]
 }
-
-// === impl Examination ===
 
 impl Examination<'_> {
     /// Checks versions and Leases.

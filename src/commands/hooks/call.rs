@@ -96,8 +96,6 @@ const LARGEST_REQUEST: u64 = 20 << 20;
 /// Time limit for all handlers together.
 const BUDGET: Duration = Duration::from_secs(600);
 
-// === impl Args ===
-
 impl Args {
     /// Calls the handlers.
     ///
@@ -168,7 +166,6 @@ impl Args {
         })
     }
 
-    /// Returns the handlers to call.
     fn handlers(
         &self,
         known: &KnownConfigs,
@@ -245,7 +242,10 @@ fn definition<'c>(catalog: &'c Catalog, name: &str) -> anyhow::Result<&'c HookDe
 fn read(path: &Path) -> anyhow::Result<Map<String, Value>> {
     match <[Value; 1]>::try_from(documents::read(path, LARGEST_REQUEST)?) {
         Ok([Value::Object(request)]) => Ok(request),
-        _ => bail!("{} must hold one object: the fields of a request", path.display()),
+        _ => bail!(
+            "{} must contain one object: the fields of a request",
+            path.display()
+        ),
     }
 }
 
@@ -280,8 +280,6 @@ fn format_calls(all: &[HandlerCall]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-// === impl HandlerCall ===
-
 impl HandlerCall {
     fn new(handler: &RegisteredHandler) -> Self {
         Self {
@@ -294,8 +292,6 @@ impl HandlerCall {
         }
     }
 }
-
-// === impl FixedAddress ===
 
 impl Resolve for FixedAddress {
     fn resolve(&self, _: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {

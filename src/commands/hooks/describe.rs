@@ -32,8 +32,6 @@ pub(super) struct Args {
     cluster: ClusterArgs,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints the description.
     ///

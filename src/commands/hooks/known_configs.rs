@@ -15,8 +15,6 @@ pub(super) struct KnownConfigs {
     pub(super) registry: Registry,
 }
 
-// === impl KnownConfigs ===
-
 impl KnownConfigs {
     /// Lists all ExtensionConfigs.
     ///

@@ -43,12 +43,10 @@ struct Entry {
     failure_policy: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
-    /// Why it is not called, or not with its current spec.
+    /// Why the handler is not called, or not with its current spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
-
-// === impl Args ===
 
 impl Args {
     /// Prints the handlers.
@@ -111,8 +109,6 @@ fn overview(entries: &[Entry]) -> String {
     }
     table.to_string()
 }
-
-// === impl Entry ===
 
 impl Entry {
     fn from_handler(handler: &RegisteredHandler, known: &KnownConfigs) -> Self {

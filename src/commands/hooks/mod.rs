@@ -28,8 +28,6 @@ enum Command {
     Openapi(openapi::Args),
 }
 
-// === impl Args ===
-
 impl Args {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {

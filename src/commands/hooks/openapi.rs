@@ -14,8 +14,6 @@ pub(super) struct Args {
     output: Format,
 }
 
-// === impl Args ===
-
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let document =

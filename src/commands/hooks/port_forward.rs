@@ -32,8 +32,6 @@ pub(super) struct PortForward {
 /// The variable that points processes in pods to the API server.
 const IN_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 
-// === impl PortForward ===
-
 impl PortForward {
     /// Forwards with the rights of `client`, which needs to create `pods/portforward`.
     pub(super) fn new(client: Client) -> Self {
@@ -153,7 +151,7 @@ mod tests {
                 tokio::spawn(served);
             }
         });
-        // As in `main`. Fails if an earlier test has done so.
+        // Installs the TLS provider, as in `main`. Fails if an earlier test has done so, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         windlass_cluster::client(Config::new(url.parse().unwrap())).unwrap()
     }

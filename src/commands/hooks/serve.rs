@@ -69,8 +69,6 @@ struct Script {
 /// How often the certificate is checked for changes.
 const PERIOD: Duration = Duration::from_secs(1);
 
-// === impl Args ===
-
 impl Args {
     /// Serves until it is interrupted.
     ///

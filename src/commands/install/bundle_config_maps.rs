@@ -27,8 +27,6 @@ pub(super) struct BundleConfigMaps {
     config_maps: Vec<Value>,
 }
 
-// === impl BundleConfigMaps ===
-
 impl BundleConfigMaps {
     /// Divides the bundle of a BundleDeployment into ConfigMaps in the operator's `namespace`.
     ///

@@ -15,8 +15,6 @@ use super::{
     command::Args,
 };
 
-// === impl Args ===
-
 impl Args {
     /// Installs each bundle on the path once the previous one is ready, or lets the operator follow the
     /// channel.

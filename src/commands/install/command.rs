@@ -86,7 +86,7 @@ pub(in crate::commands) struct Args {
     #[arg(skip)]
     pub(super) followed: Option<CatalogSource>,
 
-    /// Write the objects with the operator's own rights again.
+    /// Return from a ServiceAccount to the operator's own rights.
     #[arg(long, conflicts_with = "service_account", help_heading = INSTALLATION)]
     pub(super) no_service_account: bool,
 
@@ -129,8 +129,6 @@ enum DeletionPolicy {
     /// Delete the CRDs and their objects.
     DeleteCrds,
 }
-
-// === impl Args ===
 
 impl Args {
     /// Checks that the bundle can be located.

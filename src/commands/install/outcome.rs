@@ -35,8 +35,6 @@ pub(in crate::commands) struct Watched {
     failing: Option<(String, Duration)>,
 }
 
-// === impl Watched ===
-
 impl Watched {
     /// Returns a watcher after a write changed `before` to `written`.
     pub(in crate::commands) fn new(

@@ -17,7 +17,7 @@ pub(super) enum InstallSource {
     ConfigMaps(BundleConfigMaps),
     /// An image, which the operator pulls with the credentials in a Secret.
     Image {
-        /// The image.
+        /// The image, by tag or digest.
         image: ImageReference,
         /// The name of the Secret.
         pull_secret: Option<String>,
@@ -25,8 +25,6 @@ pub(super) enum InstallSource {
     /// A catalog channel that the operator follows.
     Catalog(Box<CatalogSource>),
 }
-
-// === impl InstallSource ===
 
 impl InstallSource {
     /// Returns the source of the BundleDeployment `deployment` for a bundle at `location`. `files` is the
@@ -58,7 +56,7 @@ impl InstallSource {
         }
     }
 
-    /// Returns `spec.source`.
+    /// Returns the `spec.source` of a BundleDeployment for this source.
     pub(super) fn spec(&self) -> Value {
         match self {
             Self::ConfigMaps(config_maps) => {

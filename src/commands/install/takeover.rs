@@ -8,8 +8,6 @@ use windlass_object::object;
 
 use super::{super::adoption::Takeover, command::Args, dry_run::planned_objects};
 
-// === impl Args ===
-
 impl Args {
     /// Returns the takeover of `source`, and adds its adoptions and settings to `deployment`.
     ///

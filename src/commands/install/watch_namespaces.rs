@@ -6,15 +6,13 @@ use windlass_object::{names, object};
 /// The namespaces that an operator watches after the install.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WatchNamespaces {
-    /// Empty: all namespaces.
+    /// Names of the namespaces; empty for all.
     pub(super) names: Vec<String>,
     /// Whether they are taken from the installed operator, without a flag.
     pub(super) kept: bool,
     /// Whether this command manages the field, now or before.
     ours: bool,
 }
-
-// === impl WatchNamespaces ===
 
 impl WatchNamespaces {
     /// Returns the namespaces from the flags, or else from the BundleDeployment `before`.

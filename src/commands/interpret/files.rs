@@ -22,8 +22,6 @@ pub(super) struct Customization {
     retention: Option<ConfiguredRetention>,
 }
 
-// === impl Customization ===
-
 impl Customization {
     pub(super) fn new(file: &Path, object: Value) -> Self {
         Self {

@@ -60,8 +60,6 @@ pub(super) struct Args {
     watch: bool,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Runs the command, repeatedly with `--watch`.
     ///
@@ -70,11 +68,11 @@ impl Args {
     /// When files cannot be read; problems of customizations set the exit code.
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         if !self.watch {
-            return self.once().await;
+            return self.run_once().await;
         }
         let mut watched = WatchedFiles::new(self.paths());
         loop {
-            if let Err(error) = self.once().await {
+            if let Err(error) = self.run_once().await {
                 eprintln!("error: {error:#}");
             }
             eprintln!("Waiting for changes");
@@ -82,7 +80,7 @@ impl Args {
         }
     }
 
-    async fn once(&self) -> anyhow::Result<ExitCode> {
+    async fn run_once(&self) -> anyhow::Result<ExitCode> {
         let succeeds = match (&self.test, self.operation) {
             (Some(folder), _) => cases::run(folder).await?,
             (None, Some(operation)) => {

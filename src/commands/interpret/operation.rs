@@ -41,8 +41,6 @@ pub(super) struct ObjectArgs {
     desired_replica: i64,
 }
 
-// === impl ObjectArgs ===
-
 impl ObjectArgs {
     /// Returns the specified files.
     pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
@@ -103,7 +101,8 @@ impl ObjectArgs {
                     item => vec![item],
                 });
         let items = items.map(serde_json::from_value).collect::<Result<_, _>>();
-        let items = items.with_context(|| format!("{} must hold AggregatedStatusItems", path.display()))?;
+        let items =
+            items.with_context(|| format!("{} must contain AggregatedStatusItems", path.display()))?;
         Ok(Some(items))
     }
 }

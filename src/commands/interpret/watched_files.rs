@@ -23,8 +23,6 @@ struct Seen {
 
 const PERIOD: Duration = Duration::from_millis(300);
 
-// === impl WatchedFiles ===
-
 impl WatchedFiles {
     /// Observes the current state.
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {

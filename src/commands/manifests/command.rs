@@ -35,8 +35,6 @@ pub(super) struct ManifestFile {
     pub(super) documents: Vec<Document>,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Prints or writes the manifests.
     ///
@@ -76,8 +74,6 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     }
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
-
-// === impl ManifestFile ===
 
 impl ManifestFile {
     fn text(&self) -> anyhow::Result<String> {

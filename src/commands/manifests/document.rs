@@ -15,8 +15,6 @@ pub(super) const NAMESPACE: &str = "windlass-system";
 /// The default name of objects.
 pub(in crate::commands) const NAME: &str = "windlass";
 
-// === impl Document ===
-
 impl Document {
     pub(super) fn new(object: Value) -> Self {
         Self { comment: "", object }

@@ -9,7 +9,6 @@ use super::{
     guard, ui,
 };
 
-/// The comment on the Namespace.
 const NAMESPACE_COMMENT: &str = "Holds the keys of all CAs: only cluster administrators should read Secrets or write ConfigMaps here. Its pods comply with
 the Pod Security Standard \"restricted\".";
 

@@ -38,7 +38,6 @@ pub(super) fn documents() -> Vec<Document> {
     ]
 }
 
-/// Returns the roles for policies.
 pub(super) fn policies_documents() -> Vec<Document> {
     let seen = [
         "clusteroverridepolicies",

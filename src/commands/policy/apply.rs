@@ -52,8 +52,6 @@ enum Output {
     Patch,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Evaluates the policies for each object. Returns whether all are allowed.
     ///

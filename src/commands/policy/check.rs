@@ -60,8 +60,6 @@ struct CheckReport {
     rendered: Vec<RenderedTemplate>,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Checks policies. Returns whether they have no problems.
     ///

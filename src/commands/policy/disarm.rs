@@ -43,8 +43,6 @@ pub(super) struct Args {
 /// Time for the policy controllers to delete the configurations. After that this command deletes them.
 const ABANDONED: Duration = Duration::from_secs(10);
 
-// === impl Args ===
-
 impl Args {
     /// Disarms policies, or lets the operator arm them again.
     ///

@@ -34,8 +34,6 @@ pub(super) struct Args {
     output: Format,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Explains the policies. Returns true.
     ///
@@ -46,7 +44,7 @@ impl Args {
         let engines = Engines::built_in();
         let policies = PolicyFiles::read(&self.policy, &engines)?.into_valid()?;
         let requests = self.request.read()?;
-        let mut table = Table::new(&["OBJECT", "POLICY", "FIELD", "HOLDS", "WHY NOT"]);
+        let mut table = Table::new(&["OBJECT", "POLICY", "FIELD", "MATCHES", "REASON"]);
         let mut found = Vec::new();
         for object in &requests.objects {
             let attributes = requests.attributes(object);
@@ -73,16 +71,13 @@ impl Args {
 
 /// Adds rows for the policy and its rules.
 fn add(table: &mut Table, object: &str, explanation: &PolicyExplanation) {
-    let asked = if explanation.is_asked {
-        "asked"
-    } else {
-        "not asked"
-    };
-    table.add([&object, &explanation.policy, &"", &asked, &""]);
+    let answer = |matches| if matches { "yes" } else { "no" };
+    let matches = answer(explanation.is_asked);
+    table.add([&object, &explanation.policy, &"", &matches, &""]);
     for part in explanation.parts.iter().chain(&explanation.rules) {
-        let holds = if part.mismatch.is_none() { "yes" } else { "no" };
+        let matches = answer(part.mismatch.is_none());
         let mismatch = part.mismatch.as_deref().unwrap_or_default();
-        table.add([&"", &"", &part.field, &holds, &mismatch]);
+        table.add([&"", &"", &part.field, &matches, &mismatch]);
     }
 }
 

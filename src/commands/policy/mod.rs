@@ -49,8 +49,6 @@ enum Command {
 /// The exit code for invalid files and arguments, as in clap.
 const USAGE: u8 = 2;
 
-// === impl Args ===
-
 impl Args {
     /// Runs the command.
     ///

@@ -20,23 +20,18 @@ use crate::commands::documents;
 pub(in crate::commands) struct PolicyFiles {
     /// Readable policies, in the order of their files.
     pub(in crate::commands) policies: Vec<PolicyFile>,
-    /// Problems.
     pub(super) problems: Vec<PolicyFileProblem>,
     keys: BTreeMap<PolicyKey, PathBuf>,
 }
 
-/// A policy, and its file.
 #[derive(Debug)]
 pub(in crate::commands) struct PolicyFile {
     /// The file, as specified.
     pub(super) file: PathBuf,
     /// The policy as written.
     pub(super) object: PolicyObject,
-    /// The compiled policy.
     pub(in crate::commands) compiled: Arc<CompiledPolicy>,
 }
-
-// === impl PolicyFiles ===
 
 impl PolicyFiles {
     /// Reads files, and the files in folders and their subfolders. In folders, other objects and files with
@@ -89,7 +84,6 @@ impl PolicyFiles {
         }
     }
 
-    /// Adds a policy.
     pub(super) fn add(&mut self, file: &Path, policy: &Value, engines: &Engines) {
         let (object, unknown) = match PolicyObject::read(policy) {
             Ok(read) => read,

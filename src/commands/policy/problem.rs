@@ -19,11 +19,8 @@ pub(super) struct PolicyFileProblem {
     /// The column in that line, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) column: Option<usize>,
-    /// The message.
     pub(super) message: String,
 }
-
-// === impl PolicyFileProblem ===
 
 impl PolicyFileProblem {
     /// Returns a problem of a field.

@@ -55,7 +55,6 @@ enum OperationArg {
 #[derive(Debug)]
 pub(super) struct PolicyRequests {
     operation: AdmissionOperation,
-    /// The objects.
     pub(super) objects: Vec<Value>,
     old_object: Option<Value>,
     request: Value,
@@ -63,8 +62,6 @@ pub(super) struct PolicyRequests {
     /// Data for policy references.
     pub(super) known: KnownData,
 }
-
-// === impl RequestArgs ===
 
 impl RequestArgs {
     /// Reads the files.
@@ -85,7 +82,7 @@ impl RequestArgs {
         let shown = self.object.display();
         let objects = data_files::objects(&self.object)?;
         if objects.is_empty() {
-            bail!("{shown} must hold an object");
+            bail!("{shown} must contain an object");
         }
         for (index, object) in objects.iter().enumerate() {
             check(object).with_context(|| format!("{shown}: object {}", index + 1))?;
@@ -95,7 +92,7 @@ impl RequestArgs {
             check(old).with_context(|| path.display().to_string())?;
             if objects.len() > 1 {
                 bail!(
-                    "{shown} must hold one object where --old-object is given, not {}",
+                    "{shown} must contain one object where --old-object is given, not {}",
                     objects.len()
                 );
             }
@@ -125,7 +122,7 @@ impl RequestArgs {
 fn namespace(path: &std::path::Path) -> anyhow::Result<Value> {
     let namespace = documents::object(path)?;
     if object::text(&namespace, "/kind") != Some("Namespace") {
-        bail!("{} must hold a Namespace", path.display());
+        bail!("{} must contain a Namespace", path.display());
     }
     Ok(namespace)
 }
@@ -146,10 +143,8 @@ fn check(object: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-// === impl PolicyRequests ===
-
 impl PolicyRequests {
-    /// Returns the request for one of the objects.
+    /// Returns the attributes of the request that writes `object`.
     pub(super) fn attributes<'a>(&'a self, object: &'a Value) -> AdmissionAttributes<'a> {
         let is_deleted = self.operation == AdmissionOperation::Delete;
         let mut attributes = AdmissionAttributes {

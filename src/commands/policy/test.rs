@@ -94,8 +94,6 @@ struct ReportedDifference {
     actual: Value,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Runs the cases. Returns whether all passed.
     ///
@@ -142,10 +140,7 @@ impl Args {
     }
 }
 
-// === impl CaseRun ===
-
 impl CaseRun {
-    /// Runs the cases of a file.
     fn file(&mut self, file: &Path) -> anyhow::Result<()> {
         let documents = match documents::read(file, documents::LARGEST) {
             Ok(documents) => documents,
@@ -167,7 +162,7 @@ impl CaseRun {
             match PolicyCases::read(&document) {
                 Ok(cases) => self.cases(file, &cases)?,
                 Err(problems) => {
-                    // The number of its cases is unknown.
+                    // The number of cases in the file is unknown.
                     self.report.all += 1;
                     for problem in problems {
                         self.add(PolicyFileProblem::new(file, problem));

@@ -40,8 +40,6 @@ enum Certificates {
     None,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Checks that the bundle can be located.
     ///

@@ -16,8 +16,6 @@ use crate::terminal::yaml;
 #[derive(Debug)]
 pub(super) struct Destination(Option<PathBuf>);
 
-// === impl Destination ===
-
 impl Destination {
     /// Returns a folder, or standard output.
     ///

@@ -42,7 +42,7 @@ const SYSTEM: &str = "kube-system";
 
 const CRD: &str = "CustomResourceDefinition";
 
-/// Identifies the objects of a ClusterServiceVersion.
+/// What identifies the objects of a ClusterServiceVersion.
 #[derive(Clone, Debug)]
 pub struct CsvObjects<'a> {
     name: &'a str,
@@ -51,8 +51,6 @@ pub struct CsvObjects<'a> {
     crds: BTreeSet<&'a str>,
     readers: BTreeSet<String>,
 }
-
-// === impl CsvObjects ===
 
 impl<'a> CsvObjects<'a> {
     /// Reads what identifies the objects of `csv`.
@@ -98,7 +96,7 @@ impl<'a> CsvObjects<'a> {
         match namespace {
             None => is_labelled,
             Some(namespace) if namespace == self.namespace => is_labelled || self.owns(live),
-            // In another namespace OLM marks the owner by the name only.
+            // On objects in other namespaces, OLM records only the name of the owner.
             Some(SYSTEM) => self.reads_authentication(live),
             Some(_) => false,
         }

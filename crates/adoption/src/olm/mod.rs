@@ -199,8 +199,7 @@ fn steps_after_deletion(csv: &Value, objects: &[Value]) -> OlmState {
             reason: "prevents OLM from resetting conversions",
         }]);
     }
-    // Writes that were under way before these components saw the deletion are finished when their finalizers
-    // are gone.
+    // OLM and the garbage collector remove their finalizers only after they have finished earlier writes.
     for (finalizer, whom) in [(OLM_FINALIZER, "olm-operator"), (ORPHAN, "the garbage collector")] {
         if object::finalizers(csv).contains(&finalizer) {
             return OlmState::Waiting(format!(
@@ -234,7 +233,6 @@ fn hand_over_secret(csv: &Value, live: &Value) -> Option<AdoptionStep> {
     )
 }
 
-/// Removes the finalizer.
 fn remove_finalizer(csv: &Value) -> Option<AdoptionStep> {
     let finalizers = object::finalizers(csv);
     if !finalizers.contains(&ADOPTION_FINALIZER) {

@@ -21,8 +21,6 @@ pub struct OlmObservation<'a> {
     pub objects: &'a [Value],
 }
 
-// === impl OlmObservation ===
-
 impl<'a> OlmObservation<'a> {
     /// Returns the Subscriptions that installed the ClusterServiceVersion.
     pub fn subscriptions(&self) -> impl Iterator<Item = &'a Value> {

@@ -14,8 +14,6 @@ pub struct OlmOperator {
     pub service_account: Option<String>,
 }
 
-// === impl OlmOperator ===
-
 impl OlmOperator {
     /// Reads the settings from the ClusterServiceVersion and the OperatorGroup.
     pub fn from_observation(observation: &OlmObservation<'_>) -> Self {

@@ -9,15 +9,15 @@ use super::observation::OlmObservation;
 /// Why an operator is not taken over, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum OlmRefusal {
-    /// Another client has deleted it.
+    /// Another client has deleted the ClusterServiceVersion.
     #[error(
         "another client has deleted it: wait until it is gone, then install the bundle without --adopt-from"
     )]
     Deleted,
-    /// It is a copy in a namespace that an operator watches.
+    /// OLM copied the ClusterServiceVersion into this watched namespace.
     #[error("it is a copy of the one in namespace {0}: name that namespace with --namespace")]
     Copied(String),
-    /// OLM has not installed it completely.
+    /// OLM has not completed the install.
     #[error("its phase is {phase:?}, not Succeeded ({message}): wait until OLM has installed it")]
     NotInstalled {
         /// `status.phase`.
@@ -25,22 +25,22 @@ pub enum OlmRefusal {
         /// `status.message`.
         message: String,
     },
-    /// OLM is upgrading it.
+    /// OLM is upgrading the operator.
     #[error(
         "OLM is upgrading this operator, {0} is another version of it: wait until OLM has finished, then adopt the new version"
     )]
     Upgraded(String),
-    /// Its namespace has no OperatorGroup, or several.
+    /// The namespace has no OperatorGroup, or several.
     #[error(
         "its namespace has {0} OperatorGroups instead of one, so OLM does not manage it: correct that first"
     )]
     OperatorGroups(usize),
-    /// It serves an aggregated API, which Windlass does not install.
+    /// The operator serves an aggregated API, which Windlass does not install.
     #[error("it serves the API {0} by an APIService, which Windlass does not install")]
     ApiService(String),
 }
 
-/// Returns all reasons.
+/// Returns all reasons why the operator cannot be adopted.
 pub(super) fn refusals(observation: &OlmObservation<'_>) -> Vec<OlmRefusal> {
     let csv = observation.csv;
     let text = |path| object::text(csv, path).unwrap_or_default();

@@ -69,8 +69,6 @@ enum EntryContent {
     LongName(Vec<u8>),
 }
 
-// === impl Folder ===
-
 impl Folder {
     fn path(&self, name: &EntryName) -> Vec<u8> {
         let folder: &[u8] = match self {
@@ -87,8 +85,6 @@ impl Folder {
     }
 }
 
-// === impl EntryName ===
-
 impl EntryName {
     fn bytes(&self) -> &[u8] {
         match self {
@@ -100,8 +96,6 @@ impl EntryName {
         }
     }
 }
-
-// === impl ArchiveEntry ===
 
 impl ArchiveEntry {
     fn append(&self, archive: &mut Builder<Vec<u8>>) {
@@ -140,8 +134,6 @@ fn put(field: &mut [u8], bytes: &[u8]) {
     let length = bytes.len().min(field.len());
     field[..length].copy_from_slice(&bytes[..length]);
 }
-
-// === impl Content ===
 
 impl Content<'_> {
     fn bytes(&self) -> Vec<u8> {

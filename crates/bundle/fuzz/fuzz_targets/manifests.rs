@@ -129,8 +129,6 @@ static BUNDLES: LazyLock<Vec<(Files, Bundle)>> = LazyLock::new(|| {
         .collect()
 });
 
-// === impl Replacement ===
-
 impl Replacement<'_> {
     fn value(&self) -> Value {
         match self {
@@ -147,8 +145,6 @@ impl Replacement<'_> {
         }
     }
 }
-
-// === impl Edit ===
 
 impl Edit<'_> {
     fn make(&self, objects: &mut Vec<Value>, index: usize, place: u16) {
@@ -217,8 +213,6 @@ fn list_places(value: &Value, here: &mut String, places: &mut Vec<String>) {
         _ => {}
     }
 }
-
-// === impl Namespace ===
 
 impl Namespace {
     fn name(&self) -> String {

@@ -61,8 +61,6 @@ pub enum UnservedCaller {
     },
 }
 
-// === impl Backend ===
-
 impl<'a> Backend<'a> {
     /// Finds the pods that `caller` reaches, through a Service of the bundle or through one that an install
     /// creates.
@@ -256,7 +254,7 @@ mod tests {
             (json!({"name": "hooks"}), 443, json!("hooks")),
             (json!({"name": "hooks", "port": 8443}), 8443, json!(9444)),
             (json!({"name": "hooks", "port": 9444}), 9444, json!(9444)),
-            // Those that an install creates for webhooks.
+            // Services that an install creates for webhooks.
             (json!({"name": "widgets-controller-service"}), 443, json!(9443)),
             (
                 json!({"name": "widgets-controller-service", "port": 9444}),

@@ -30,8 +30,6 @@ pub(crate) struct Caller<'a> {
     path: JsonPath,
 }
 
-// === impl Caller ===
-
 impl<'a> Caller<'a> {
     /// Lists the callers in a bundle: bundled objects in file order, then declared ones.
     pub(crate) fn all(bundle: &'a Bundle) -> impl Iterator<Item = Self> {
@@ -67,19 +65,19 @@ impl<'a> Caller<'a> {
         })
     }
 
-    /// The kind and name for messages.
+    /// Returns the kind and name, as messages show them.
     pub(crate) fn description(&self) -> String {
         let text = |pointer| object::text(&self.object, pointer).unwrap_or_default();
         format!("{} '{}'", text("/kind"), text("/metadata/name"))
     }
 
-    /// Reports whether API servers proxy requests to it. Its server asks the API server to authenticate and
-    /// authorize them.
+    /// Reports whether the object is an APIService, whose requests API servers proxy. Its server sends the
+    /// API server reviews to authenticate and authorize them.
     pub(crate) fn is_api_service(&self) -> bool {
         object::text(&self.object, "/kind") == Some("APIService")
     }
 
-    /// Returns the Service and port that it calls; `None` if it calls a URL or nothing.
+    /// Returns the called Service and port; `None` if the object calls a URL or nothing.
     pub(crate) fn service(&self) -> Option<(&str, i64)> {
         let service = self.object.pointer(self.client_config)?.get("service")?;
         let port = service

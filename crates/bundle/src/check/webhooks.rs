@@ -59,7 +59,7 @@ fn check_name(webhook: WebhookDefinition<'_>, problem: &mut impl FnMut(&str, Rul
         problem("generateName", rule::WEBHOOK_NAME, message);
         return;
     }
-    // The name of a conversion webhook does not occur in the cluster.
+    // No object in the cluster has the name of a conversion webhook.
     if webhook.webhook_type() == Some(WebhookType::Conversion) {
         return;
     }

@@ -8,9 +8,9 @@ use windlass_object::object;
 /// Which namespaces an operator can watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstallMode {
-    /// Its own namespace.
+    /// Only the namespace of the operator.
     OwnNamespace,
-    /// One other namespace.
+    /// One namespace other than the operator's.
     SingleNamespace,
     /// Several namespaces.
     MultiNamespace,
@@ -29,7 +29,7 @@ pub enum WebhookType {
     Conversion,
 }
 
-/// A ClusterServiceVersion.
+/// A typed view of a ClusterServiceVersion.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterServiceVersion<'a>(&'a Value);
 
@@ -48,8 +48,6 @@ pub struct WebhookDefinition<'a>(pub &'a Value);
 /// One entry of `spec.apiservicedefinitions.owned`.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiServiceDefinition<'a>(pub &'a Value);
-
-// === impl InstallMode ===
 
 impl InstallMode {
     /// Every mode, in OLM's order.
@@ -71,8 +69,6 @@ impl InstallMode {
     }
 }
 
-// === impl WebhookType ===
-
 impl WebhookType {
     /// Every type.
     pub const ALL: [Self; 3] = [Self::Validating, Self::Mutating, Self::Conversion];
@@ -86,8 +82,6 @@ impl WebhookType {
         }
     }
 }
-
-// === impl ClusterServiceVersion ===
 
 impl<'a> ClusterServiceVersion<'a> {
     /// A view of `object`.
@@ -193,8 +187,6 @@ impl<'a> ClusterServiceVersion<'a> {
     }
 }
 
-// === impl DeploymentSpec ===
-
 impl<'a> DeploymentSpec<'a> {
     /// The Deployment's name; empty when absent.
     pub fn name(self) -> &'a str {
@@ -212,8 +204,6 @@ impl<'a> DeploymentSpec<'a> {
     }
 }
 
-// === impl Permission ===
-
 impl<'a> Permission<'a> {
     /// The ServiceAccount as written; may be empty, which means `default`.
     pub fn service_account(self) -> &'a str {
@@ -225,8 +215,6 @@ impl<'a> Permission<'a> {
         self.0.get("rules").and_then(Value::as_array).map(Vec::as_slice)
     }
 }
-
-// === impl ApiServiceDefinition ===
 
 impl<'a> ApiServiceDefinition<'a> {
     /// The API group; empty when absent.
@@ -258,8 +246,6 @@ impl<'a> ApiServiceDefinition<'a> {
             .unwrap_or(443)
     }
 }
-
-// === impl WebhookDefinition ===
 
 impl<'a> WebhookDefinition<'a> {
     /// The type; `None` when it is absent or unknown.
@@ -304,7 +290,7 @@ impl<'a> WebhookDefinition<'a> {
             .unwrap_or_else(|| self.port().into())
     }
 
-    /// `webhookPath`.
+    /// The path of `webhookPath`.
     pub fn path(self) -> Option<&'a str> {
         object::text(self.0, "/webhookPath")
     }

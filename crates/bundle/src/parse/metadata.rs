@@ -41,7 +41,7 @@ fn annotations_file(files: &Files) -> Option<&str> {
         .or_else(|| in_folder.clone().find(has_annotations))
 }
 
-/// Reads `metadata/annotations.yaml`.
+/// Parses `metadata/annotations.yaml`.
 pub(super) fn annotations(files: &Files, problems: &mut Vec<Problem>) -> Annotations {
     let Some(name) = annotations_file(files) else {
         let message = "the bundle has no file \"metadata/annotations.yaml\"";

@@ -50,8 +50,6 @@ pub struct ParsedBundle {
     pub problems: Vec<Problem>,
 }
 
-// === impl Manifest ===
-
 impl Manifest {
     /// `metadata.name`; empty when absent.
     pub fn name(&self) -> &str {
@@ -77,8 +75,6 @@ impl Manifest {
         }
     }
 }
-
-// === impl Bundle ===
 
 impl Bundle {
     /// The typed view of the ClusterServiceVersion.

@@ -28,8 +28,6 @@ pub fn read_crds(file: &str, bytes: &[u8]) -> Result<Vec<Manifest>, Vec<Problem>
     }
 }
 
-// === impl Bundle ===
-
 impl Bundle {
     /// Parses the files of a bundle, as OLM v1 does
     /// (`internal/operator-controller/rukpak/bundle/source/source.go`), but never drops an object: more than

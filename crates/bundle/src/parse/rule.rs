@@ -66,7 +66,7 @@ rules! {
     CRD_PROTECTED_GROUP = "crd-protected-group": "CustomResourceDefinitions of protected Kubernetes groups have the approval annotation";
     CRD_KIND_CLASH = "crd-kind-clash": "kinds of CustomResourceDefinitions are unique within a group";
 
-    // Webhooks of every type.
+    // Validating, mutating and conversion webhooks.
     WEBHOOK_TYPE = "webhook-type": "the type of a webhook is known";
     WEBHOOK_NAME = "webhook-name": "generateName is a lowercase RFC 1123 subdomain";
     WEBHOOK_NAME_QUALIFIED = "webhook-name-qualified": "generateName of an admission webhook is a domain of at least three segments";

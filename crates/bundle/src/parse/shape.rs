@@ -181,7 +181,8 @@ pub(super) fn check_crd(manifest: &Manifest, problems: &mut Vec<Problem>) {
 fn check_fields(manifest: &Manifest, fields: &[(&str, Type)], problems: &mut Vec<Problem>) {
     let before = problems.len();
     for (field, expected) in fields {
-        // Decode a whole API type only if its parts are valid: only the checks of the parts name the field.
+        // Decode a whole API type only if its parts are valid, because only the checks of parts report the
+        // path of the invalid field.
         if matches!((field, expected), (&"spec", Type::Api(_))) && problems.len() > before {
             continue;
         }
@@ -241,8 +242,6 @@ fn decode<T: DeserializeOwned>(value: &Value) -> Result<(), Mismatch> {
         message: error.inner().to_string(),
     })
 }
-
-// === impl Type ===
 
 impl Type {
     fn check(self, value: &Value) -> Result<(), Mismatch> {

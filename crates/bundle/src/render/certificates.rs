@@ -50,8 +50,6 @@ struct Place {
     key: &'static str,
 }
 
-// === impl WebhookCertificate ===
-
 impl WebhookCertificate {
     /// The certificate of a Deployment that serves webhooks.
     pub(super) fn new(serving: &ServingDeployment<'_>) -> Self {
@@ -88,10 +86,8 @@ impl WebhookCertificate {
     }
 }
 
-// === impl Place ===
-
 impl Place {
-    /// Reports whether our mount would hide `mount` or contain it.
+    /// Reports whether mounting the certificate here would hide `mount` or contain it.
     fn covers(&self, mount: &Value) -> bool {
         let path = object::text(mount, "/mountPath")
             .unwrap_or_default()
@@ -135,7 +131,7 @@ pub(super) fn mount(pod_spec: &mut Map<String, Value>, secret: &str) {
         mounts.retain(|mount| !is_removed(mount));
         mounts.extend([WEBHOOK.mount(), API_SERVICE.mount()]);
     }
-    // Init containers serve nothing, but may read our volume in place of one that was removed.
+    // Init containers serve no requests, but may read the certificate volume that replaces a removed volume.
     let Some(init_containers) = pod_spec.get_mut("initContainers").and_then(Value::as_array_mut) else {
         return;
     };

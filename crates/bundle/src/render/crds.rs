@@ -30,8 +30,6 @@ pub struct Conversion {
     pub review_versions: Vec<String>,
 }
 
-// === impl Conversion ===
-
 impl Conversion {
     /// Returns the `spec.conversion` for this webhook. `ca_bundle` is PEM in base64.
     pub fn stanza(&self, ca_bundle: Option<&str>) -> Value {

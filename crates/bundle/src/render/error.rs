@@ -14,7 +14,6 @@ pub enum RenderError {
     TargetNamespaces {
         /// The namespaces, or one empty name for all.
         targets: Vec<String>,
-        /// The reason.
         reason: TargetNamespacesReason,
     },
     /// A CustomResourceDefinition with conversion preserves unknown fields.
@@ -99,8 +98,6 @@ pub enum TargetNamespacesReason {
 /// The install modes of a bundle. Displays their names in alphabetical order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Supported(pub Vec<InstallMode>);
-
-// === impl Supported ===
 
 impl std::fmt::Display for Supported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -9,13 +9,11 @@ use crate::{
 /// The namespaces that an operator watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TargetNamespaces {
-    /// All of them.
+    /// All namespaces.
     All,
-    /// These, without duplicates, in the requested order.
+    /// Only these namespaces, without duplicates, in the requested order.
     These(Vec<String>),
 }
-
-// === impl TargetNamespaces ===
 
 impl TargetNamespaces {
     /// Returns the requested namespaces if the bundle supports them. No namespace, or one empty name, means
@@ -37,7 +35,7 @@ impl TargetNamespaces {
             return Ok(Self::All);
         }
         let supported = Supported(modes.clone());
-        // The choice that is valid in any cluster.
+        // An example for the message, valid in any cluster.
         let example = if supports(InstallMode::OwnNamespace) {
             own.to_owned()
         } else {

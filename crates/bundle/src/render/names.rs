@@ -57,7 +57,7 @@ mod tests {
             suffixed(&"a".repeat(55), "service"),
             format!("{}-service", "a".repeat(55))
         );
-        // OLM writes 64 characters here.
+        // OLM generates a name of 64 characters here.
         assert_eq!(
             suffixed(&"a".repeat(56), "service"),
             format!("{}-service", "a".repeat(55))

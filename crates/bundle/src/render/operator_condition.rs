@@ -9,7 +9,8 @@ use windlass_object::{json, object};
 
 use crate::kinds::BundledKind;
 
-/// The variable (`operator-lifecycle-manager`, `pkg/controller/install/deployment.go`).
+/// The environment variable with the name of the condition (`operator-lifecycle-manager`,
+/// `pkg/controller/install/deployment.go`).
 const VARIABLE: &str = "OPERATOR_CONDITION_NAME";
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
@@ -40,8 +41,8 @@ fn objects(csv_name: &str, namespace: &str, deployments: &[Value]) -> Vec<Value>
         .collect();
     let subjects: Vec<_> = accounts
         .iter()
-        // The subject has no namespace, so the binding's applies: OLM removes a namespace here, and would
-        // fight over ours.
+        // The subject has no namespace, so that of the binding applies. OLM removes the field, so setting it
+        // would cause repeated writes.
         .map(|name| json!({"kind": "ServiceAccount", "name": name}))
         .collect();
     vec![

@@ -1,10 +1,10 @@
-//! Options of an install.
+//! The user's settings for the installed objects.
 
 use windlass_object::GoDuration;
 
 use super::deployment_config::DeploymentConfig;
 
-/// Options of an install.
+/// The user's settings for the installed objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InstallOptions {
     /// The namespace of the operator.
@@ -52,8 +52,6 @@ pub struct Durations {
     /// Lifetime of a CA.
     pub ca: GoDuration,
 }
-
-// === impl CertificateProvider ===
 
 impl CertificateProvider {
     pub(super) fn durations(&self) -> Option<&Durations> {

@@ -107,7 +107,7 @@ pub fn render(bundle: &Bundle, options: &InstallOptions) -> Result<Rendered, Vec
     callers.extend(brought_callers);
 
     if !options.blocking_webhooks {
-        errors.extend(webhooks::blocking(bundle, &targets, namespace));
+        errors.extend(webhooks::blocking_webhook_errors(bundle, &targets, namespace));
     }
     let greens: Vec<_> = certificates
         .iter()
@@ -146,8 +146,6 @@ pub(super) fn duplicates<'a>(objects: impl Iterator<Item = &'a Value>) -> Vec<Re
         .map(|object| RenderError::Duplicate { object })
         .collect()
 }
-
-// === impl Rendered ===
 
 impl Rendered {
     /// Returns everything at once, for a cluster in which Windlass runs or that needs no certificates:

@@ -49,7 +49,7 @@ pub(super) fn add_rollout_settings(
     let is_recreated = object::text(deployment, "/spec/strategy/type") == Some("Recreate");
     let spec = json::fields(deployment, &["spec"]);
     if needs_node || (has_claim && is_recreated) {
-        // Two pods that need a node for themselves would wait for each other.
+        // During a rollout, two pods that need exclusive use of a node would wait for each other.
         stop_before_successor(spec);
     } else {
         surge_first(spec);

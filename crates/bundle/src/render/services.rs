@@ -64,7 +64,7 @@ fn ports(serving: &ServingDeployment<'_>) -> Result<Vec<Value>, Vec<RenderError>
         .collect())
 }
 
-/// The ports of the bundled Service that ours replaces.
+/// The ports of the bundled Service that the generated Service replaces.
 fn bundled_ports(serving: &ServingDeployment<'_>) -> impl Iterator<Item = (i64, Value)> {
     let ports = serving
         .replaced

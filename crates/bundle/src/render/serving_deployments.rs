@@ -11,13 +11,12 @@ use crate::{
 /// A Deployment of the bundle that serves requests of callers.
 #[derive(Clone, Debug)]
 pub(super) struct ServingDeployment<'a> {
-    /// The Deployment.
     pub(super) deployment: DeploymentSpec<'a>,
     /// The webhooks that it serves, in bundle order.
     pub(super) webhooks: Vec<WebhookDefinition<'a>>,
-    /// Its other callers, in bundle order.
+    /// ExtensionConfigs and APIServices that call the Deployment, in bundle order.
     pub(super) callers: Vec<ServedCaller<'a>>,
-    /// The generated Service in front of it.
+    /// The generated Service that selects its pods.
     pub(super) service: String,
     /// The bundled Service of that name, which the generated one replaces.
     pub(super) replaced: Option<&'a Manifest>,
@@ -35,8 +34,6 @@ pub(super) struct ServedCaller<'a> {
     /// The port of the pods, as a number or by name.
     pub(super) target_port: Value,
 }
-
-// === impl ServingDeployment ===
 
 impl<'a> ServingDeployment<'a> {
     /// Lists the Deployments that at least one webhook definition or other caller reaches, in bundle order.
@@ -100,12 +97,11 @@ impl<'a> ServingDeployment<'a> {
             )
     }
 
-    /// The `spec` of the Deployment.
     pub(super) fn spec(&self) -> &'a Value {
         self.deployment.spec().unwrap_or(&Value::Null)
     }
 
-    /// Reports whether API servers proxy requests to it.
+    /// Reports whether the Deployment serves an APIService, to which API servers proxy requests.
     pub(super) fn is_api_server(&self) -> bool {
         self.callers.iter().any(|called| called.caller.is_api_service())
     }

@@ -57,7 +57,11 @@ pub(super) fn configurations(
 }
 
 /// Returns an error for each rule that blocks a request that the bundle itself needs.
-pub(super) fn blocking(bundle: &Bundle, targets: &TargetNamespaces, namespace: &str) -> Vec<RenderError> {
+pub(super) fn blocking_webhook_errors(
+    bundle: &Bundle,
+    targets: &TargetNamespaces,
+    namespace: &str,
+) -> Vec<RenderError> {
     let watched = targets.watched(namespace);
     let mut errors = Vec::new();
     let admission = bundle.csv().webhooks().filter(|webhook| {

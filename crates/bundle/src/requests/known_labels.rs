@@ -9,8 +9,6 @@ use windlass_object::object;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KnownLabels(BTreeMap<String, Option<String>>);
 
-// === impl KnownLabels ===
-
 impl KnownLabels {
     pub(super) fn from_object(labels: Option<&Value>) -> Self {
         let labels = labels.and_then(Value::as_object).into_iter().flatten();

@@ -18,9 +18,9 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// The operations of an apply.
 const APPLY: &[&str] = &["CREATE", "UPDATE"];
 
-/// Lists the writes of Windlass for `bundle`, and those of Kubernetes until its pods are ready endpoints. If
-/// a webhook that is down has to answer one of them, it never starts again. The requests that pods need come
-/// first.
+/// Lists the writes of Windlass for `bundle`, and those of Kubernetes until its pods are ready endpoints. A
+/// webhook that intercepts one of these writes while it is down never starts again. The requests that pods
+/// need come first.
 pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request> {
     let mut requests = Vec::new();
     for deployment in bundle.csv().deployments() {
@@ -37,7 +37,7 @@ pub(crate) fn needed(bundle: &Bundle, watched: WatchedNamespaces) -> Vec<Request
         add(&mut requests, APPLY, group, resource, Place::Cluster, &labels);
     }
     for manifest in &bundle.others {
-        // Callers of pods are created after the pods are ready.
+        // Webhook configurations and APIServices are created after the pods are ready.
         let Some(kind) = BundledKind::from_kind(manifest.kind()).filter(|kind| kind.phase != Phase::Callers)
         else {
             continue;

@@ -35,13 +35,11 @@ pub(crate) enum Place {
 /// The namespaces that an operator watches, in which its webhooks are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WatchedNamespaces {
-    /// All of them.
+    /// Whether the operator watches all namespaces.
     pub(crate) all: bool,
-    /// Whether its own is among them.
+    /// Whether the watched namespaces include that of the operator.
     pub(crate) own: bool,
 }
-
-// === impl WatchedNamespaces ===
 
 impl WatchedNamespaces {
     /// Every namespace.
@@ -56,8 +54,6 @@ impl WatchedNamespaces {
         }
     }
 }
-
-// === impl Request ===
 
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -30,18 +30,16 @@ pub struct CelRule(String);
 /// Why a CEL expression is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CelError {
-    /// It is empty.
+    /// The expression is empty.
     #[error("The CEL expression is missing")]
     Missing,
-    /// It does not compile.
+    /// The expression does not compile.
     #[error("Invalid CEL expression: {0}")]
     Invalid(String),
-    /// It compiles, but does not yield a boolean.
+    /// The expression compiles, but does not yield a boolean.
     #[error("the CEL expression cannot be evaluated: {0}")]
     Undecided(String),
 }
-
-// === impl CelRule ===
 
 impl CelRule {
     /// Parses an expression.

@@ -13,14 +13,14 @@ pub struct RequiredApi {
     pub group: String,
     /// The version, without the group.
     pub version: String,
-    /// The kind.
+    /// The kind, for example `Widget`.
     pub kind: String,
 }
 
 /// Another package, in a range of versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredPackage {
-    /// Its name.
+    /// Name of the package.
     pub name: String,
     /// The version range, as written.
     pub range: String,
@@ -46,15 +46,13 @@ pub enum Requirement {
     Package(RequiredPackage),
     /// A CEL expression is true for the properties of all installed packages.
     Rule(CelRule),
-    /// All are met.
+    /// All of these constraints are met.
     All(Vec<Dependency>),
-    /// At least one is met.
+    /// At least one of these constraints is met.
     Any(Vec<Dependency>),
-    /// None is met.
+    /// None of these constraints is met.
     Not(Vec<Dependency>),
 }
-
-// === impl RequiredApi ===
 
 impl RequiredApi {
     /// `group/version`, or only the version for the core group.
@@ -73,8 +71,6 @@ impl fmt::Display for RequiredApi {
     }
 }
 
-// === impl RequiredPackage ===
-
 impl RequiredPackage {
     /// Reports whether a package of this name and version meets the requirement.
     pub fn is_met_by(&self, name: &str, version: &str) -> bool {
@@ -92,8 +88,6 @@ impl fmt::Display for RequiredPackage {
         write!(f, "{} {}", self.name, self.range)
     }
 }
-
-// === impl Requirement ===
 
 impl Requirement {
     /// Calls `found` with every required kind.

@@ -24,8 +24,6 @@ pub struct Requirements {
     pub provided: Vec<RequiredApi>,
 }
 
-// === impl Requirements ===
-
 impl Requirements {
     /// Reads the requirements of `bundle`, and the problems in them.
     pub fn read(bundle: &Bundle) -> (Self, Vec<Problem>) {
@@ -49,7 +47,7 @@ impl Requirements {
         (requirements, reader.problems)
     }
 
-    /// Reports whether there are none.
+    /// Reports whether the bundle requires nothing.
     pub fn is_empty(&self) -> bool {
         self.min_kube_version.is_none() && self.constraints.is_empty()
     }
@@ -88,8 +86,6 @@ struct Reader {
     problems: Vec<Problem>,
 }
 
-// === impl Reader ===
-
 impl Reader {
     fn add(&mut self, source: &str, message: Option<String>, requirement: Requirement) {
         self.constraints.push(Dependency {
@@ -104,7 +100,7 @@ impl Reader {
         self.problems.push(problem);
     }
 
-    /// `customresourcedefinitions.required`, `apiservicedefinitions.required` and `nativeAPIs`.
+    /// Reads `customresourcedefinitions.required`, `apiservicedefinitions.required` and `nativeAPIs`.
     fn read_csv(&mut self, csv: &Manifest) {
         for field in [
             "customresourcedefinitions.required",

@@ -8,7 +8,7 @@ use super::collector::FileCollector;
 use super::{archive, directory, error::SourceError};
 use crate::parse::Files;
 
-/// The contents of a path.
+/// A bundle or a single file, read from a path.
 #[derive(Debug)]
 pub enum PathContents {
     /// A bundle, in a folder or an archive.

@@ -222,8 +222,6 @@ struct Limited<R> {
 #[error("the archive is too large")]
 struct EndOfLimit;
 
-// === impl Limited ===
-
 impl<R: Read> Read for Limited<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !buffer.is_empty() {

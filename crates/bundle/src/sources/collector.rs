@@ -16,8 +16,6 @@ pub(super) struct FileCollector {
     bytes: u64,
 }
 
-// === impl FileCollector ===
-
 impl FileCollector {
     pub(super) fn new() -> Self {
         Self {

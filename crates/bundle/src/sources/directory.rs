@@ -40,8 +40,6 @@ struct Walk {
     collection: FileCollector,
 }
 
-// === impl Walk ===
-
 impl Walk {
     /// Reads the file or folder `path`, relative to the root.
     fn visit(&mut self, path: &Path) -> Result<(), SourceError> {

@@ -13,7 +13,7 @@ pub enum SourceError {
     /// The folder, archive or file in it cannot be read.
     #[error("cannot be read: {cause}")]
     Read {
-        /// The file, relative to the bundle where it is in it.
+        /// Path of the file, relative to the bundle if the file is inside it.
         file: String,
         /// The system error. It is in the message, and so not [`std::error::Error::source`]: a problem is one
         /// line.
@@ -49,7 +49,7 @@ pub enum SourceError {
         /// The path as written.
         file: String,
     },
-    /// The link points outside of the bundle, to nothing or to itself.
+    /// The link points outside of the bundle, to a missing file or to itself.
     #[error("is a link to {target}, which is not a file of the bundle")]
     LinkOutside {
         /// The link, relative to the bundle.
@@ -60,7 +60,7 @@ pub enum SourceError {
     /// The file is a device, a pipe or a socket.
     #[error("is neither a file nor a directory")]
     SpecialFile {
-        /// The file, relative to the bundle where it is in it.
+        /// Path of the file, relative to the bundle if the file is inside it.
         file: String,
     },
     /// The name is not UTF-8.
@@ -106,10 +106,8 @@ pub(super) fn relative(path: &Path) -> Result<PathBuf, SourceError> {
     Ok(parts)
 }
 
-// === impl SourceError ===
-
 impl SourceError {
-    /// The file that the error is about, relative to the bundle if it is in it.
+    /// Returns the path of the file that caused the error, relative to the bundle if the file is inside it.
     pub fn file(&self) -> &str {
         match self {
             Self::Read { file, .. }

@@ -26,8 +26,6 @@ pub struct StoredBundle {
     digest: String,
 }
 
-// === impl StoredBundle ===
-
 impl StoredBundle {
     /// Packs `files`: the same files yield the same ConfigMaps.
     ///

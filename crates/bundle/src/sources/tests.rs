@@ -40,8 +40,8 @@ fn names(files: &Files) -> Vec<&str> {
     files.keys().map(String::as_str).collect()
 }
 
-/// The error for `archive`, prefixed with the file that it names.
-fn refused(archive: &[u8]) -> String {
+/// Returns the error for `archive`, prefixed with the path of the file in the error.
+fn archive_error(archive: &[u8]) -> String {
     let error = archive::load(archive, "bundle.tar.gz").unwrap_err();
     format!("{}: {error}", error.file())
 }
@@ -56,8 +56,8 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The error for the folder, prefixed with the file that it names.
-fn refused_folder(folder: &TempDir) -> String {
+/// Returns the error for the folder, prefixed with the path of the file in the error.
+fn folder_error(folder: &TempDir) -> String {
     let error = directory::load(folder.path()).unwrap_err();
     format!("{}: {error}", error.file())
 }
@@ -173,21 +173,21 @@ fn paths_and_links_outside_of_an_archive_are_refused() {
             "bundle.tar.gz: is not a bundle: directory \"manifests\" not found",
         ),
     ] {
-        assert_eq!(refused(&tar(entries)), expected);
+        assert_eq!(archive_error(&tar(entries)), expected);
     }
 }
 
 #[test]
 fn other_files_than_archives_are_refused() {
     let unsupported = "bundle.tar.gz: is neither a directory nor a .tar.gz archive";
-    assert_eq!(refused(b""), unsupported);
-    assert_eq!(refused(&[0; 4096]), unsupported);
+    assert_eq!(archive_error(b""), unsupported);
+    assert_eq!(archive_error(&[0; 4096]), unsupported);
     let archive = gzip(&tar(&[(
         EntryType::Regular,
         "manifests/a.yaml",
         &"a".repeat(100_000),
     )]));
-    assert!(refused(&archive[..archive.len() / 2]).contains("cannot be read"));
+    assert!(archive_error(&archive[..archive.len() / 2]).contains("cannot be read"));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn archives_above_the_limits_are_refused() {
     header.set_cksum();
     encoder.write_all(header.as_bytes()).unwrap();
     assert_eq!(
-        refused(&encoder.finish().unwrap()),
+        archive_error(&encoder.finish().unwrap()),
         "manifests/large.yaml: is too large: the limit of a bundle is 64 MiB unpacked"
     );
 
@@ -212,7 +212,7 @@ fn archives_above_the_limits_are_refused() {
             .unwrap();
     }
     assert_eq!(
-        refused(&builder.into_inner().unwrap().finish().unwrap()),
+        archive_error(&builder.into_inner().unwrap().finish().unwrap()),
         "manifests/10000: is one file too many: the limit of a bundle is 10000 files"
     );
 }
@@ -244,7 +244,7 @@ fn links_outside_of_a_folder_are_refused() {
         let bundle = folder(&[("manifests/a.yaml", "a")]);
         symlink(target, bundle.path().join("manifests/link")).unwrap();
         assert_eq!(
-            refused_folder(&bundle),
+            folder_error(&bundle),
             format!("manifests/link: is a link to {target}, which is not a file of the bundle")
         );
     }
@@ -255,7 +255,7 @@ fn sockets_large_files_and_empty_folders_are_refused() {
     let bundle = folder(&[("manifests/a.yaml", "a")]);
     let _listener = UnixListener::bind(bundle.path().join("manifests/socket")).unwrap();
     assert_eq!(
-        refused_folder(&bundle),
+        folder_error(&bundle),
         "manifests/socket: is neither a file nor a directory"
     );
 
@@ -267,12 +267,12 @@ fn sockets_large_files_and_empty_folders_are_refused() {
         .unwrap();
     file.set_len(100 << 20).unwrap();
     assert_eq!(
-        refused_folder(&bundle),
+        folder_error(&bundle),
         "manifests/a.yaml: is too large: the limit of a bundle is 64 MiB unpacked"
     );
 
     let bundle = folder(&[("README.md", "")]);
-    assert!(refused_folder(&bundle).ends_with("is not a bundle: directory \"manifests\" not found"));
+    assert!(folder_error(&bundle).ends_with("is not a bundle: directory \"manifests\" not found"));
 }
 
 #[test]

@@ -33,17 +33,17 @@ pub struct Predecessors {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the message explains each field")]
 pub enum UpgradeRefusal {
-    /// It belongs to another package.
+    /// The bundle belongs to another package.
     #[error(
         "the package {installed} is installed, but the bundle is of the package {candidate}: delete the BundleDeployment and create another"
     )]
     OtherPackage { installed: String, candidate: String },
-    /// It is older, and does not declare the installed one as predecessor.
+    /// The bundle is older, and does not declare the installed one as predecessor.
     #[error(
         "{candidate} is older than the installed {installed}: to allow this, set spec.allowDowngrade; else set spec.source back to {}", installed.name
     )]
     Downgrade { installed: Release, candidate: Release },
-    /// It lacks versions in which objects may be stored.
+    /// The bundle lacks versions in which objects may be stored.
     #[error(
         "objects of {crd} may be stored as {}, which {newer} has and {candidate} lacks: they would be lost. Rewrite them in an older version and remove the newer one from status.storedVersions, or stay with {}", versions.join(", "), newer.name
     )]
@@ -55,8 +55,6 @@ pub enum UpgradeRefusal {
         newer: Box<Release>,
     },
 }
-
-// === impl Release ===
 
 impl Release {
     /// Reports whether this version is lower than that of `other`. Invalid versions are not ordered.
@@ -101,8 +99,6 @@ impl fmt::Display for Release {
     }
 }
 
-// === impl Predecessors ===
-
 impl Predecessors {
     /// Reads the predecessors that a ClusterServiceVersion declares.
     pub fn from_csv(csv: ClusterServiceVersion<'_>) -> Self {
@@ -113,7 +109,7 @@ impl Predecessors {
         }
     }
 
-    /// Reports whether `installed` is among them. An invalid range contains nothing.
+    /// Reports whether the predecessors include `installed`. An invalid range contains nothing.
     fn name(&self, installed: &Release) -> bool {
         let in_range = || {
             let range = VersionRange::parse(self.skip_range.as_deref()?)?;
@@ -124,8 +120,6 @@ impl Predecessors {
             || in_range().unwrap_or(false)
     }
 }
-
-// === impl UpgradeRefusal ===
 
 impl UpgradeRefusal {
     /// The reason for a condition, in CamelCase.

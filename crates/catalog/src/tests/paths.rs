@@ -196,7 +196,7 @@ fn channels() -> impl Strategy<Value = CatalogPackage> {
         })
 }
 
-/// The rule of OLM v1, implemented independently, without downgrades.
+/// Second implementation of OLM v1's rule, to compare with; excludes downgrades.
 fn follows(package: &CatalogPackage, next: usize, before: usize) -> bool {
     let Some(entry) = package.channels["stable"]
         .entries

@@ -53,29 +53,20 @@ pub enum Outcome {
 
 /// Why an object was not applied.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ApplyError {
     /// The object belongs to another owner.
     #[error("{}", foreign_object_message(object, owner))]
-    Foreign {
-        /// The object.
-        object: ObjectKey,
-        /// The owner.
-        owner: claims::Owner,
-    },
+    Foreign { object: ObjectKey, owner: claims::Owner },
     /// The object is being deleted; it can be created again after that.
     #[error("waiting for {object} to be deleted")]
-    Terminating {
-        /// The object.
-        object: ObjectKey,
-    },
+    Terminating { object: ObjectKey },
     /// The values to retain are unknown.
     #[error("{object}: {by} failed to retain values: {problem}")]
     Retention {
-        /// The object.
         object: ObjectKey,
         /// The retention's source, from [`Retention::answered_by`].
         by: String,
-        /// The cause.
         problem: String,
     },
     /// A request failed.
@@ -85,8 +76,6 @@ pub enum ApplyError {
 
 /// How often to look up a moving entry of the managed fields.
 const RELEASES: u32 = 5;
-
-// === impl Applier ===
 
 impl Applier {
     /// Creates an applier that writes through `cluster` and reads watched objects from `index`.
@@ -147,7 +136,7 @@ impl Applier {
         let live = self.take_over(&key, live, owner).await?;
         let goal = self.goal(&key, desired, owner, &live, by.as_deref()).await?;
         if self.is_reached(&key, &goal, &live) {
-            self.repairs.settled(&key);
+            self.repairs.record_settled(&key);
             return Ok(Some(Outcome::Unchanged));
         }
         let write = async {
@@ -186,14 +175,14 @@ impl Applier {
             Some(live) => {
                 let live = self.take_over(&key, live, owner).await?;
                 let write = self.write(&key, &body, &live, owner);
-                if !patch::written_by(&live, names::INSTALL) {
+                if !patch::is_written_by(&live, names::INSTALL) {
                     // Taken over from another owner: its CA bundle fits the webhooks that it calls now.
                     self.switch_caller(armed, owner).await?;
                     write.await?
                 } else if !patch::applied_by(&live, names::INSTALL) {
                     write.await?
                 } else if self.holds(&key, &body, &live) {
-                    self.repairs.settled(&key);
+                    self.repairs.record_settled(&key);
                     self.release(&key, &live, names::INSTALL).await?;
                     return Ok(Outcome::Unchanged);
                 } else {
@@ -321,7 +310,8 @@ impl Applier {
     /// Returns a cluster for writes with the permissions of the owner's account only. Reads use Windlass's
     /// own permissions: it watches these kinds anyway, and does not disclose their content.
     pub(super) fn writer(&self, key: &ObjectKey, owner: &FieldOwner) -> Cluster {
-        self.cluster.impersonating(owner.writes_as(&Kind::from_key(key)))
+        self.cluster
+            .impersonating(owner.service_account_for(&Kind::from_key(key)))
     }
 
     /// Creates an object as [`Cluster::create_by_apply`] does.
@@ -372,7 +362,7 @@ impl Applier {
                 object: key.clone(),
                 owner: claims::Owner::from_object(&live, &existing),
             },
-            // The object is ours: the next attempt sees its current state.
+            // The BundleDeployment still owns the object; the next attempt reads its current state.
             _ => conflict.into(),
         }
     }
@@ -417,9 +407,9 @@ impl Applier {
         }
         let outcome = write.await?;
         match outcome {
-            Outcome::Written => self.repairs.repaired(key, Instant::now()),
-            // The watch was late.
-            _ => self.repairs.settled(key),
+            Outcome::Written => self.repairs.record_repair(key, Instant::now()),
+            // The object is up to date; the watch was late.
+            _ => self.repairs.record_settled(key),
         }
         Ok(outcome)
     }
@@ -465,9 +455,9 @@ impl Applier {
         live: &Value,
         owner: &FieldOwner,
     ) -> Result<Outcome, ApplyError> {
-        // Forced, since the object is ours: changes of our fields are reverted. The uid guards against
-        // another object of the same name: the API server rejects a changed uid (422) and a creation with a
-        // uid (409).
+        // Forced, since the BundleDeployment owns the object: changes by other clients to its fields are
+        // reverted. The uid guards against another object of the same name: the API server rejects a changed
+        // uid (422) and a creation with a uid (409).
         let mut changed = body.clone();
         if let Some(uid) = object::text(live, "/metadata/uid") {
             changed["metadata"]["uid"] = uid.into();

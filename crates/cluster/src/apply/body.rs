@@ -18,7 +18,7 @@ const SERVER_METADATA: [&str; 8] = [
     "uid",
 ];
 
-/// The marks of our objects.
+/// Labels and annotations that mark applied objects.
 const MARKS: [(&str, &[&str]); 2] = [
     ("labels", &[names::BUNDLE_DEPLOYMENT]),
     ("annotations", &[names::APPLIED_AS, names::APPLIED_HASH]),

@@ -14,7 +14,7 @@ use crate::{
 pub struct FieldOwner {
     /// The name of the BundleDeployment, which is a label of its objects.
     pub bundle_deployment: String,
-    /// Its uid, which is in the annotation [`names::APPLIED_AS`] of its objects.
+    /// The uid of the BundleDeployment, which is in the annotation [`names::APPLIED_AS`] of its objects.
     pub uid: String,
     /// The install namespace.
     pub namespace: String,
@@ -24,13 +24,11 @@ pub struct FieldOwner {
     pub account: Option<ServiceAccount>,
 }
 
-/// Kinds that Windlass creates for a bundle, or that others create for applied objects.
+/// Kinds that Windlass creates for a bundle, or that Kubernetes controllers create for applied objects.
 const OWN_KINDS: [Kind; 3] = [kinds::SERVING_CERTIFICATE, kinds::POD, kinds::REPLICA_SET];
 
 /// Kinds that an install creates in watched namespaces as well.
 const WATCHED_NAMESPACE_KINDS: [&str; 2] = ["Role", "RoleBinding"];
-
-// === impl FieldOwner ===
 
 impl FieldOwner {
     /// Returns the BundleDeployment in the label of an object, which copies of the object have, too.
@@ -41,11 +39,11 @@ impl FieldOwner {
     /// Returns the account that writes objects of a kind; `None` for kinds that Windlass writes itself.
     /// ServingCertificates are instructions to Windlass. Pods are canaries of a Deployment that the account
     /// may write, and ReplicaSets are remains of one.
-    pub fn writes_as(&self, kind: &Kind) -> Option<&ServiceAccount> {
+    pub fn service_account_for(&self, kind: &Kind) -> Option<&ServiceAccount> {
         self.account.as_ref().filter(|_| !OWN_KINDS.contains(kind))
     }
 
-    /// Reports whether `live` may be written: it is ours, has no owner, or may be taken over.
+    /// Reports whether `live` may be written: it belongs to this owner, has no owner, or may be taken over.
     pub fn may_write(&self, live: &Value, existing: &ExistingDeployments) -> bool {
         match Owner::from_object(live, existing) {
             Owner::BundleDeployment(owner) => owner == self.bundle_deployment,
@@ -62,7 +60,7 @@ impl FieldOwner {
     /// namespace with its managed fields looks the same.
     pub fn owns(&self, live: &Value) -> bool {
         let is_labelled = Self::name_in_label(live) == Some(&self.bundle_deployment);
-        if !is_labelled || !patch::written_by(live, names::INSTALL) {
+        if !is_labelled || !patch::is_written_by(live, names::INSTALL) {
             return false;
         }
         match AppliedAs::from_object(live) {
@@ -101,7 +99,7 @@ mod tests {
             .collect()
     }
 
-    /// A ConfigMap that we applied, with changes.
+    /// Returns a ConfigMap that Windlass applied, after `change`.
     fn live(change: impl FnOnce(&mut Value)) -> Value {
         let mut live = json!({
             "apiVersion": "v1", "kind": "ConfigMap",

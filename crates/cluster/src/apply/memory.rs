@@ -21,8 +21,6 @@ pub(super) struct Memory {
     pub(super) verified: Option<(String, i64)>,
 }
 
-// === impl Applier ===
-
 impl Applier {
     /// Reports whether `live` contains everything in `body`.
     pub(super) fn holds(&self, key: &ObjectKey, body: &Value, live: &Value) -> bool {

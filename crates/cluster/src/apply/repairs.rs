@@ -35,7 +35,7 @@ const REPORT_FROM: u64 = 8;
 /// An object that another client keeps changing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairContest {
-    /// The object.
+    /// Key of the object.
     pub object: ObjectKey,
     /// The last writer, according to the managed fields.
     pub by: Option<String>,
@@ -82,8 +82,6 @@ struct RepairedObject {
     reported: u64,
 }
 
-// === impl Repairs ===
-
 impl Repairs {
     /// Reports whether `object`, which another client has changed or deleted, may be repaired now.
     pub(super) fn may_repair(
@@ -107,8 +105,7 @@ impl Repairs {
         !repaired.waits
     }
 
-    /// Records a repair of the object.
-    pub(super) fn repaired(&self, object: &ObjectKey, now: Instant) {
+    pub(super) fn record_repair(&self, object: &ObjectKey, now: Instant) {
         if let Some(repaired) = self.objects.lock().get_mut(object) {
             repaired.recent = repaired.recent_at(now) + 1;
             repaired.repairs += 1;
@@ -117,7 +114,7 @@ impl Repairs {
     }
 
     /// Records that the object is up to date.
-    pub(super) fn settled(&self, object: &ObjectKey) {
+    pub(super) fn record_settled(&self, object: &ObjectKey) {
         if let Some(repaired) = self.objects.lock().get_mut(object) {
             repaired.waits = false;
         }
@@ -139,7 +136,7 @@ impl Repairs {
                 if is_news {
                     repaired.reported = repaired.repairs;
                 }
-                // A due repair either happens now, or waits for something else first.
+                // A due repair runs now, unless the reconciliation waits for another object first.
                 let wait = repaired.waits.then(|| repaired.wait(now));
                 let wait = wait.filter(|wait| !wait.is_zero());
                 (is_news || wait.is_some()).then(|| RepairContest {
@@ -155,8 +152,6 @@ impl Repairs {
         contested
     }
 }
-
-// === impl RepairedObject ===
 
 impl RepairedObject {
     fn new(owner: &str, now: Instant) -> Self {
@@ -212,7 +207,7 @@ mod tests {
                 let contested = repairs.contested("a", now);
                 now += contested[0].wait.unwrap().max(Duration::from_millis(1));
             }
-            repairs.repaired(&object(), now);
+            repairs.record_repair(&object(), now);
             times.push(now - start);
             now += pause;
         }
@@ -252,7 +247,7 @@ mod tests {
                     now += wait;
                 }
                 assert!(waited <= MAX_TRAFFIC_DELAY, "{waited:?}");
-                repairs.repaired(&object, now);
+                repairs.record_repair(&object, now);
                 now += Duration::from_millis(5);
             }
         }
@@ -266,8 +261,8 @@ mod tests {
         for number in 1..=70_u32 {
             let now = start + MAX_DELAY * number;
             assert!(repairs.may_repair(&object(), "a", EDITED, now));
-            repairs.repaired(&object(), now);
-            repairs.settled(&object());
+            repairs.record_repair(&object(), now);
+            repairs.record_settled(&object());
             assert_eq!(repairs.contested("b", now), []);
             // A change every five minutes is forgotten before the next one, but counts while other repairs
             // are remembered.
@@ -286,7 +281,7 @@ mod tests {
         let repairs = Repairs::default();
         repair_times(&repairs, Duration::from_millis(5), Duration::from_secs(60));
         let later = Instant::now() + Duration::from_hours(2);
-        repairs.settled(&object());
+        repairs.record_settled(&object());
         assert_eq!(repairs.contested("a", later), []);
         assert!(repairs.may_repair(&object(), "a", EDITED, later));
         assert_eq!(repairs.contested("a", later), []);
@@ -324,7 +319,7 @@ mod tests {
                     prop_assert!(wait <= MAX_DELAY && !wait.is_zero());
                     now += wait;
                 }
-                repairs.repaired(&object(), now);
+                repairs.record_repair(&object(), now);
                 count += 1;
                 now += Duration::from_millis(pause);
             }

@@ -16,19 +16,19 @@ pub(crate) fn is_scaled(kind: &Kind) -> bool {
     *kind == kinds::DEPLOYMENT
 }
 
-/// Returns the part of a set of fields that [`belong_to_another`] needs, for the index.
+/// Returns the part of a set of fields that [`belong_to_another_manager`] needs, for the index.
 pub(crate) fn trimmed_fields(fields: &Value) -> Option<Value> {
     fields.pointer(OWNED)?;
     Some(json!({"f:spec": {"f:replicas": {}}}))
 }
 
 /// Reports whether another manager owns `spec.replicas` of a live object.
-fn belong_to_another(live: &Value) -> bool {
+fn belong_to_another_manager(live: &Value) -> bool {
     owners(live).any(|manager| manager != Some(names::INSTALL))
 }
 
 /// Reports whether installs own `spec.replicas` of a live object.
-pub(super) fn are_ours(live: &Value) -> bool {
+pub(super) fn are_owned_by_windlass(live: &Value) -> bool {
     owners(live).any(|manager| manager == Some(names::INSTALL))
 }
 
@@ -44,7 +44,7 @@ fn owners(live: &Value) -> impl Iterator<Item = Option<&str>> {
 
 /// Reports whether the replicas of `body` are left to their owner in `live`.
 pub(super) fn are_left_to_owner(body: &Value, live: &Value) -> bool {
-    object::text(body, "/kind") == Some(&*kinds::DEPLOYMENT.kind) && belong_to_another(live)
+    object::text(body, "/kind") == Some(&*kinds::DEPLOYMENT.kind) && belong_to_another_manager(live)
 }
 
 /// Removes the replicas from `body` if another manager owns them in `live`.
@@ -95,7 +95,7 @@ mod tests {
         let fields = json!({"f:metadata": {}, "f:spec": {"f:replicas": {}, "f:paused": {}}});
         let kept = trimmed_fields(&fields).unwrap();
         assert_eq!(kept, json!({"f:spec": {"f:replicas": {}}}));
-        assert!(belong_to_another(
+        assert!(belong_to_another_manager(
             &json!({"metadata": {"managedFields": [{"manager": "m", "fieldsV1": kept}]}})
         ));
         assert_eq!(trimmed_fields(&json!({"f:spec": {"f:paused": {}}})), None);

@@ -20,8 +20,6 @@ use crate::telemetry::chain;
 /// reconciliation fails.
 const TRIES: usize = 5;
 
-// === impl Applier ===
-
 impl Applier {
     /// Returns the source of retained values for objects such as `desired`.
     pub(super) fn answered_by(&self, desired: &Value) -> Option<String> {

@@ -20,8 +20,6 @@ use crate::{
     requests::RequestError,
 };
 
-// === impl Applier ===
-
 impl Applier {
     /// Sets the CRD's `spec.conversion` to `conversion` as [`Applier::switch_conversion`] does, and changes
     /// nothing else.

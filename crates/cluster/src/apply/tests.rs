@@ -69,7 +69,6 @@ fn desired() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n", "name": "c"}, "data": {"a": "b"}})
 }
 
-/// The owner in tests.
 pub(super) fn field_owner() -> FieldOwner {
     FieldOwner {
         bundle_deployment: "a".to_owned(),
@@ -293,7 +292,10 @@ async fn reads_use_windlass_and_writes_use_the_account() {
         expected.map(|(method, user)| (method.to_owned(), user))
     );
     for own in [kinds::SERVING_CERTIFICATE, kinds::POD, kinds::REPLICA_SET] {
-        assert_eq!(owner.writes_as(&own), None, "{own}");
+        assert_eq!(owner.service_account_for(&own), None, "{own}");
     }
-    assert_eq!(owner.writes_as(&kinds::DEPLOYMENT), owner.account.as_ref());
+    assert_eq!(
+        owner.service_account_for(&kinds::DEPLOYMENT),
+        owner.account.as_ref()
+    );
 }

@@ -14,9 +14,9 @@ struct Ownership<'a> {
     others: Vec<&'a Value>,
 }
 
-/// Returns the operations that turn our webhooks of a live configuration into those of `armed`, with their
-/// Services and rules. A webhook whose name is not in `armed` is removed if it is ours, and so is a field
-/// that we alone own; everything else stays.
+/// Returns the operations that turn Windlass's webhooks of a live configuration into those of `armed`, with
+/// their Services and rules. A webhook of Windlass whose name is not in `armed` is removed, and so is a field
+/// that only Windlass owns; everything else stays.
 ///
 /// Each changed webhook is tested by its name: the patch fails if indices have moved.
 pub(super) fn switch_webhooks(live: &Value, armed: &Value) -> Vec<PatchOperation> {
@@ -75,8 +75,6 @@ fn webhook_changes(
 fn named<'a>(webhooks: &'a [Value], webhook: &Value) -> Option<&'a Value> {
     webhooks.iter().find(|other| other["name"] == webhook["name"])
 }
-
-// === impl Ownership ===
 
 impl<'a> Ownership<'a> {
     fn from_object(live: &'a Value) -> Self {

@@ -15,8 +15,6 @@ use crate::{
     watch_store::SeenObjects,
 };
 
-// === impl Index ===
-
 impl Index {
     /// Creates an empty index in which the annotations of these injectors, which Windlass replaces, define
     /// targets, too.

@@ -16,7 +16,7 @@ pub struct LeaderElectionConfig {
     pub retry_period: Duration,
 }
 
-/// A leader or candidate.
+/// A replica in the election, with what it has observed of the Lease.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     identity: String,
@@ -31,18 +31,16 @@ pub struct Candidate {
 pub enum Decision {
     /// Write this record: the Lease has no holder, or its holder has not renewed it for its duration.
     Take(LeaderElectionRecord),
-    /// Write this record to renew our Lease.
+    /// Write this record to renew the own Lease.
     Renew(LeaderElectionRecord),
     /// Wait: another candidate holds the Lease.
     Wait {
-        /// The holder.
+        /// Identity of the holder.
         holder: String,
         /// The time until it expires, if it is not renewed.
         remaining: Duration,
     },
 }
-
-// === impl Candidate ===
 
 impl Candidate {
     /// Creates a candidate without observations. Identities must be unique.
@@ -55,12 +53,12 @@ impl Candidate {
         }
     }
 
-    /// Returns the identity.
+    /// Returns the identity that the candidate writes as the Lease's holder.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// Returns the durations.
+    /// Returns the durations of the election.
     pub fn timing(&self) -> LeaderElectionConfig {
         self.timing
     }
@@ -113,7 +111,7 @@ impl Candidate {
         }
     }
 
-    /// Records that the API server has confirmed our write of `record`, which was sent at `sent`.
+    /// Records that the API server has confirmed the write of `record`, which was sent at `sent`.
     pub fn record_write(&mut self, record: LeaderElectionRecord, sent: Moment) -> &LeaderTerm {
         self.seen = Some((record, sent));
         self.claim.insert(LeaderTerm {
@@ -122,7 +120,7 @@ impl Candidate {
         })
     }
 
-    /// Reports whether it claims to lead, but the claim has expired.
+    /// Reports whether this candidate claims to lead, but the claim has expired.
     pub fn has_expired(&self, now: Moment) -> bool {
         self.claim
             .as_ref()

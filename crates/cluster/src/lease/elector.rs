@@ -24,7 +24,7 @@ pub struct Elector {
     lease: ObjectKey,
     candidate: Candidate,
     claims: watch::Sender<Option<LeaderTerm>>,
-    /// Our last write of the Lease.
+    /// The candidate's last write of the Lease.
     written: Option<Value>,
     /// The last announced leader.
     announced: Option<String>,
@@ -32,13 +32,13 @@ pub struct Elector {
 
 /// Why this process no longer leads.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum LeadershipLost {
     /// The Lease was not renewed in time: requests failed, or this process was suspended.
     #[error(
         "lost {lease}: not renewed within {}s; exiting", .deadline.as_secs_f32()
     )]
     Expired {
-        /// The Lease.
         lease: ObjectKey,
         /// The duration of the attempts.
         deadline: Duration,
@@ -49,7 +49,6 @@ pub enum LeadershipLost {
     /// Another candidate holds the Lease.
     #[error("lost {lease} to {holder}; exiting")]
     Taken {
-        /// The Lease.
         lease: ObjectKey,
         /// The current holder.
         holder: String,
@@ -72,11 +71,11 @@ pub enum AttemptError {
 
 /// The outcome of an attempt.
 enum Attempt {
-    /// We have acquired or renewed the Lease.
+    /// The candidate has acquired or renewed the Lease.
     Leads,
     /// Another candidate holds the Lease.
     Waits { holder: String, remaining: Duration },
-    /// Our claim has expired before it could be renewed.
+    /// The candidate's claim has expired before it could be renewed.
     Expired,
 }
 
@@ -86,8 +85,6 @@ pub const LEASE: &str = "windlass";
 
 /// The number of attempts to release the Lease at shutdown.
 const RELEASE_ATTEMPTS: usize = 3;
-
-// === impl Elector ===
 
 impl Elector {
     /// Creates an elector of `candidate` for the Lease `name` in `namespace`. `cluster` must not be fenced by
@@ -201,7 +198,7 @@ impl Elector {
         }
     }
 
-    /// Releases our Lease, so that the next leader does not have to wait.
+    /// Releases the Lease, so that the next leader does not have to wait.
     async fn release(&mut self) {
         self.claims.send_replace(None);
         if self.candidate.claim().is_none() {
@@ -253,7 +250,7 @@ impl Elector {
         patience.min(self.remaining(now))
     }
 
-    /// Returns the remaining time of our claim; unlimited without one.
+    /// Returns the remaining time of the own claim; unlimited without one.
     fn remaining(&self, now: Moment) -> Duration {
         self.candidate.claim().map_or(Duration::MAX, |claim| {
             claim.expiry.since_boot.saturating_sub(now.since_boot)
@@ -296,7 +293,7 @@ impl Elector {
         info!(
             identity = self.candidate.identity(),
             lease = %self.lease,
-            "Standing by: {holder} is the leader until {until:.0} unless it renews the Lease"
+            "Standing by: {holder} is the leader until {until:.0}, or longer if it renews the Lease"
         );
         self.announced = Some(holder);
     }

@@ -41,16 +41,12 @@ pub struct LeaderSince(Instant);
 #[error("write suppressed: not the leader")]
 pub struct NotLeading;
 
-// === impl LeaderTerm ===
-
 impl LeaderTerm {
     /// Reports whether `identity` leads at `now`.
     pub fn is_current_for(&self, identity: &str, now: Moment) -> bool {
         self.holder == identity && !self.expiry.has_passed(now)
     }
 }
-
-// === impl Leadership ===
 
 impl Leadership {
     /// Leads without an election.
@@ -83,7 +79,7 @@ impl Leadership {
     }
 
     /// Waits until this process becomes leader.
-    pub async fn acquired(&self) -> LeaderSince {
+    pub async fn wait_until_acquired(&self) -> LeaderSince {
         if let Some(election) = &self.election {
             let mut claims = election.claims.clone();
             if claims.wait_for(Option::is_some).await.is_err() {
@@ -95,16 +91,12 @@ impl Leadership {
     }
 }
 
-// === impl LeaderSince ===
-
 impl LeaderSince {
     /// Returns how long this process has led.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }
 }
-
-// === impl NotLeading ===
 
 impl NotLeading {
     /// Reports whether `error` was caused by missing leadership.

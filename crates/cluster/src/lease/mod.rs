@@ -1,7 +1,7 @@
 //! Leader election: one of several replicas of the operator works, and the others are on standby.
 //!
 //! ```text
-//! Lease as read, who we are, now -> Candidate -> take | renew | wait -> Elector -> Claim -> Leadership -> every write
+//! Lease as read, own identity, now -> Candidate -> take | renew | wait -> Elector -> Claim -> Leadership -> every write
 //!                                    (pure)                            (shell)              (checked at use)
 //! ```
 //!

@@ -27,8 +27,6 @@ const STEADY_CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const STEADY_CLOCK: ClockId = ClockId::Monotonic;
 
-// === impl Moment ===
-
 impl Moment {
     /// Returns the current time.
     pub fn now() -> Self {

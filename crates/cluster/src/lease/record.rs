@@ -29,8 +29,6 @@ pub struct LeaderElectionRecord {
 #[error("the Lease does not match its schema")]
 pub struct ReadLeaseError(#[from] serde_json::Error);
 
-// === impl LeaderElectionRecord ===
-
 impl LeaderElectionRecord {
     /// Reads a Lease.
     ///

@@ -9,8 +9,6 @@ use super::{
     handshake::{ProbeError, Prober},
 };
 
-// === impl Prober ===
-
 impl Prober {
     /// Sends `review`, the body of an AdmissionReview, to `address` with the timeout `patience`: the
     /// webhook's `timeoutSeconds`. The caller validates the response.

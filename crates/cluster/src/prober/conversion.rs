@@ -11,8 +11,6 @@ use super::{
     handshake::{ProbeError, Prober},
 };
 
-// === impl Prober ===
-
 impl Prober {
     /// Sends `review` to `address` and returns the converted objects.
     ///

@@ -11,10 +11,10 @@ use windlass_crd::conversion_review::ConversionProblem;
 use super::trust::{Recorder, TrustAnchors};
 use crate::{
     clock::Clock,
-    telemetry::traces::{OpenSpan, SpanAttribute, spanned},
+    telemetry::traces::{OpenSpan, SpanAttribute, run_in_span},
 };
 
-/// Connects to endpoints.
+/// Connects to endpoints to check their certificates and webhooks.
 #[derive(Clone)]
 pub struct Prober {
     /// The timeout per endpoint.
@@ -34,74 +34,49 @@ pub struct Presented {
 
 /// Why a probe failed.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ProbeError {
     /// The name is invalid in certificates.
     #[error("{name:?} is not a DNS name")]
-    Name {
-        /// The name.
-        name: String,
-    },
+    Name { name: String },
     /// The endpoint did not respond in time.
     #[error("{address} did not answer within {}s", .after.as_secs_f32())]
-    Timeout {
-        /// The endpoint.
-        address: SocketAddr,
-        /// The timeout.
-        after: Duration,
-    },
+    Timeout { address: SocketAddr, after: Duration },
     /// The connection or the handshake failed.
     #[error("{address}: {problem}")]
     Connect {
-        /// The endpoint.
         address: SocketAddr,
         /// The cause, which includes the address.
         problem: std::io::Error,
     },
     /// The endpoint's certificate does not verify.
     #[error("{address} serves an untrusted certificate: {rejection}")]
-    NotTrusted {
-        /// The endpoint.
-        address: SocketAddr,
-        /// The cause.
-        rejection: String,
-    },
-    /// TLS cannot be set up on our side.
+    NotTrusted { address: SocketAddr, rejection: String },
+    /// The client's side of TLS cannot be set up.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
     /// The connection was closed without a response, for example by a panic of the server.
     #[error("{address} gave no HTTP answer to {path}")]
     Http {
-        /// The endpoint.
         address: SocketAddr,
-        /// The path.
         path: String,
-        /// The cause.
         source: hyper::Error,
     },
     /// The endpoint responded with a status other than 200.
     #[error("{address} answered {path} with HTTP {status}{}", if .words.is_empty() { String::new() } else { format!(": {words}") })]
     Status {
-        /// The endpoint.
         address: SocketAddr,
-        /// The path.
         path: String,
-        /// The status.
         status: u16,
         /// The beginning of the response body.
         words: String,
     },
     /// The endpoint's response cannot be parsed.
     #[error("{address} {problem}")]
-    Answer {
-        /// The endpoint.
-        address: SocketAddr,
-        /// The cause.
-        problem: String,
-    },
+    Answer { address: SocketAddr, problem: String },
     /// The response is not a ConversionReview, or the API server would reject it.
     #[error("{address}: {problem}")]
     Conversion {
-        /// The endpoint.
         address: SocketAddr,
         /// The cause, without the address.
         problem: ConversionProblem,
@@ -121,8 +96,6 @@ pub(super) fn probe_span(probe: &'static str, address: SocketAddr, name: &str) -
     )
 }
 
-// === impl ProbeError ===
-
 impl ProbeError {
     /// Reports whether the endpoint could not be reached, which may be due to a firewall, as opposed to a
     /// wrong response.
@@ -139,8 +112,6 @@ impl ProbeError {
     }
 }
 
-// === impl Presented ===
-
 impl Presented {
     /// Checks that `address`, which has presented these certificates, is trusted.
     ///
@@ -154,8 +125,6 @@ impl Presented {
         }
     }
 }
-
-// === impl Prober ===
 
 impl Prober {
     /// Performs a handshake with `address` for the server name `name`. Also returns chains that do not
@@ -171,7 +140,7 @@ impl Prober {
         trust: &TrustAnchors,
     ) -> Result<Presented, ProbeError> {
         let connected = self.within(address, self.connect(address, name, trust));
-        let (_, presented) = spanned(probe_span("TLS handshake", address, name), connected).await?;
+        let (_, presented) = run_in_span(probe_span("TLS handshake", address, name), connected).await?;
         Ok(presented)
     }
 

@@ -13,7 +13,7 @@ use super::{
     TrustAnchors,
     handshake::{ProbeError, Prober, probe_span},
 };
-use crate::telemetry::traces::{OpenSpan, SpanAttribute, spanned};
+use crate::telemetry::traces::{OpenSpan, SpanAttribute, run_in_span};
 
 /// The address of a webhook, as the API server calls it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +24,7 @@ pub struct WebhookAddress {
     pub path: String,
 }
 
-/// Which responses are accepted.
+/// Limits on the size and status of a response.
 struct Accepted {
     /// The maximum number of bytes.
     largest: usize,
@@ -47,8 +47,6 @@ const DISCOVERY: Accepted = Accepted {
 /// The maximum number of characters to show of an error response.
 const MAX_EXCERPT: usize = 200;
 
-// === impl Prober ===
-
 impl Prober {
     /// Posts `body` to `address` and returns the JSON of the response, which the caller validates.
     ///
@@ -64,7 +62,7 @@ impl Prober {
         body: &Value,
     ) -> Result<Value, ProbeError> {
         let exchanged = exchange(self, address, webhook, trust, body, &REVIEW);
-        let answer = spanned(post_span(address, webhook), self.within(address, exchanged)).await?;
+        let answer = run_in_span(post_span(address, webhook), self.within(address, exchanged)).await?;
         serde_json::from_slice(&answer).map_err(|_| ProbeError::Answer {
             address,
             problem: format!("answered {} with a body that is not JSON", webhook.path),
@@ -88,7 +86,7 @@ impl Prober {
     ) -> Result<Bytes, ProbeError> {
         let patient = self.with_timeout(patience);
         let exchanged = exchange(&patient, address, hook, trust, body, &DISCOVERY);
-        spanned(post_span(address, hook), patient.within(address, exchanged)).await
+        run_in_span(post_span(address, hook), patient.within(address, exchanged)).await
     }
 }
 

@@ -26,13 +26,13 @@ pub struct TrustAnchors {
 /// Why a trust bundle is invalid.
 #[derive(Debug, Error)]
 pub enum TrustAnchorsError {
-    /// It is not PEM.
+    /// The bundle is not PEM.
     #[error("the trust bundle is not PEM: {0}")]
     Pem(String),
     /// A certificate cannot be a trust anchor.
     #[error("the trust bundle contains a certificate that cannot be a trust anchor")]
     Certificate(#[source] rustls::Error),
-    /// It has no certificates.
+    /// The bundle has no certificates.
     #[error("the trust bundle is empty")]
     Empty(#[source] rustls::client::VerifierBuilderError),
 }
@@ -44,8 +44,6 @@ pub(super) struct Recorder {
     now: Timestamp,
     rejection: Mutex<Option<String>>,
 }
-
-// === impl TrustAnchors ===
 
 impl TrustAnchors {
     /// Parses a trust bundle in PEM.
@@ -85,8 +83,6 @@ impl TrustAnchors {
         Arc::new(rustls::crypto::ring::default_provider())
     }
 }
-
-// === impl Recorder ===
 
 impl Recorder {
     /// Verifies as of `now`.

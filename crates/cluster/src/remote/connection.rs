@@ -23,8 +23,6 @@ pub struct RemoteConnection {
     fences: Vec<(Leadership, watch::Sender<Option<Connected>>)>,
 }
 
-// === impl RemoteCluster ===
-
 impl RemoteCluster {
     /// Returns the current client, or why there is none.
     pub(crate) fn connection(&self) -> Connected {
@@ -37,21 +35,19 @@ impl RemoteCluster {
         self.connected.borrow().clone()?.err()
     }
 
-    /// Returns the current connection, and marks it as seen for [`Self::reconnected`].
+    /// Returns the current connection, and marks it as seen for [`Self::wait_for_reconnection`].
     pub(crate) fn latest(&mut self) -> Option<Connected> {
         self.connected.borrow_and_update().clone()
     }
 
     /// Waits until the client changes or is removed.
-    pub(crate) async fn reconnected(&mut self) {
+    pub(crate) async fn wait_for_reconnection(&mut self) {
         // At shutdown the client no longer changes.
         if self.connected.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 }
-
-// === impl RemoteConnection ===
 
 impl RemoteConnection {
     /// Returns the remote cluster for components that may write only with this leadership.
@@ -176,11 +172,11 @@ mod tests {
         let mut remote = connection.fenced(Leadership::always());
         assert!(remote.latest().is_none() && remote.problem().is_none());
         connection.disconnect("a");
-        remote.reconnected().await;
+        remote.wait_for_reconnection().await;
         assert_eq!(remote.problem().as_deref(), Some("a"));
-        assert!(remote.reconnected().now_or_never().is_none());
+        assert!(remote.wait_for_reconnection().now_or_never().is_none());
         connection.connect(&api_server().0);
-        remote.reconnected().await;
+        remote.wait_for_reconnection().await;
         assert!(remote.problem().is_none());
     }
 }

@@ -19,6 +19,7 @@ pub const KEYS: [&str; 2] = ["kubeconfig", "karmada.config"];
 
 /// Why a kubeconfig cannot be used. Messages contain field names only, never values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum InvalidKubeconfig {
     /// The Secret holds no kubeconfig.
     #[error("none of the keys {} exists", KEYS.join(", "))]
@@ -39,7 +40,6 @@ pub enum InvalidKubeconfig {
         key: &'static str,
         /// The field, for example `users[0].user.exec`.
         field: String,
-        /// The cause.
         fault: FieldFault,
     },
 }
@@ -177,7 +177,6 @@ fn server_config(cluster: &Cluster) -> Result<Config, Fault> {
     Ok(config)
 }
 
-/// Returns the inline credentials of a user.
 fn inline_credentials(user: &AuthInfo) -> Result<AuthInfo, Fault> {
     let fault = |field: &str, fault| Err((field.to_owned(), fault));
     if user.exec.is_some() {

@@ -24,8 +24,6 @@ struct ApiRequest {
 /// The code of a request without a response.
 const NO_RESPONSE: &str = "<error>";
 
-// === impl ApiRequests ===
-
 impl ApiRequests {
     /// Returns a client that sends through `client`, and counts each attempt.
     pub fn count_requests(&self, client: Client) -> Client {

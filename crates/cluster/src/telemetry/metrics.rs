@@ -11,7 +11,7 @@ use prometheus_client::{
 };
 use windlass_object::ObjectKey;
 
-/// All metrics.
+/// The metrics of the process and its controllers.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Mutex<Registry>,
@@ -73,8 +73,6 @@ const PREFIX: &str = "windlass";
 
 const BUCKETS: [f64; 9] = [0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 2.5, 10.0, 60.0];
 
-// === impl Metrics ===
-
 impl Metrics {
     /// Creates metrics with all counters at 0.
     pub fn new() -> Self {
@@ -124,7 +122,7 @@ impl Metrics {
     }
 
     /// Records the end of a reconciliation.
-    pub fn reconciled(&self, controller: &'static str, succeeded: bool, took: Duration) {
+    pub fn record_reconciliation(&self, controller: &'static str, succeeded: bool, took: Duration) {
         let labels = Reconciliation {
             controller,
             outcome: outcome(succeeded),
@@ -136,7 +134,7 @@ impl Metrics {
     }
 
     /// Records a probe of an endpoint; `kind` is `handshake` or `conversion`.
-    pub fn probed(&self, kind: &'static str, succeeded: bool) {
+    pub fn record_probe(&self, kind: &'static str, succeeded: bool) {
         self.probes
             .get_or_create(&Probe {
                 kind,
@@ -146,7 +144,7 @@ impl Metrics {
     }
 
     /// Records the repair of a target's trust bundle after a change by another client.
-    pub fn repaired(&self, target: &ObjectKey) {
+    pub fn record_repair(&self, target: &ObjectKey) {
         let labels = Target {
             kind: format!("{}{}", target.kind, target.cluster),
             name: target.name.clone(),
@@ -155,7 +153,7 @@ impl Metrics {
     }
 
     /// Records a discovery of an ExtensionConfig's server, in the metric that `runtime_hooks` defines.
-    pub fn discovered(&self, extension_config: &str, succeeded: bool) {
+    pub fn record_discovery(&self, extension_config: &str, succeeded: bool) {
         let labels = Discovery::new(extension_config, succeeded);
         self.discoveries.get_or_create(&labels).inc();
     }
@@ -169,7 +167,7 @@ impl Metrics {
     }
 
     /// Records a call of a ResourceInterpreterWebhookConfiguration's webhook.
-    pub fn interpreted(&self, configuration: &str, succeeded: bool) {
+    pub fn record_interpretation(&self, configuration: &str, succeeded: bool) {
         let labels = InterpreterCall::new(configuration, succeeded);
         self.interpretations.get_or_create(&labels).inc();
     }
@@ -219,8 +217,6 @@ impl Default for Metrics {
     }
 }
 
-// === impl InterpreterCall ===
-
 impl InterpreterCall {
     fn new(configuration: &str, succeeded: bool) -> Self {
         Self {
@@ -230,8 +226,6 @@ impl InterpreterCall {
     }
 }
 
-// === impl Discovery ===
-
 impl Discovery {
     fn new(extension_config: &str, succeeded: bool) -> Self {
         Self {
@@ -240,8 +234,6 @@ impl Discovery {
         }
     }
 }
-
-// === impl Reported ===
 
 impl std::fmt::Debug for Reported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -284,14 +276,14 @@ mod tests {
     #[test]
     fn the_text_contains_all_metrics() {
         let metrics = Metrics::new();
-        metrics.reconciled("bundle-deployment", false, Duration::from_millis(3));
-        metrics.probed("handshake", true);
+        metrics.record_reconciliation("bundle-deployment", false, Duration::from_millis(3));
+        metrics.record_probe("handshake", true);
         let service = kinds::API_SERVICE.object(None, "v1.example.com");
-        metrics.repaired(&service);
-        metrics.repaired(&service.in_cluster(InCluster::Remote));
-        metrics.discovered("hooks", false);
-        metrics.interpreted("widgets", true);
-        metrics.interpreted("gone", true);
+        metrics.record_repair(&service);
+        metrics.record_repair(&service.in_cluster(InCluster::Remote));
+        metrics.record_discovery("hooks", false);
+        metrics.record_interpretation("widgets", true);
+        metrics.record_interpretation("gone", true);
         metrics.forget_interpreter("gone");
         let of = |kind: &str, value| (vec![("kind", kind.to_owned())], value);
         metrics.report("index_objects", "Objects", move || {
@@ -323,8 +315,8 @@ mod tests {
     fn series_of_deleted_extension_configs_are_removed() {
         let metrics = Metrics::new();
         for name in ["first", "second"] {
-            metrics.discovered(name, true);
-            metrics.discovered(name, false);
+            metrics.record_discovery(name, true);
+            metrics.record_discovery(name, false);
         }
         metrics.forget_discoveries("first");
         let text = metrics.text().unwrap();

@@ -24,8 +24,6 @@ pub struct Adoption {
 #[error("must be KIND/NAME, for example CustomResourceDefinition/widgets.example.com")]
 pub struct ParseAdoptionError;
 
-// === impl Adoption ===
-
 impl Adoption {
     /// Reports whether this is the kind and name of `object`.
     pub fn names(&self, object: &Value) -> bool {

@@ -13,8 +13,6 @@ pub struct Api {
     pub kind: String,
 }
 
-// === impl Api ===
-
 impl Api {
     /// Returns the API of a CustomResourceDefinition, or `None` if it has no name.
     pub fn from_crd(crd: &Value) -> Option<Self> {

@@ -17,8 +17,6 @@ pub struct AppliedAs {
     name: String,
 }
 
-// === impl AppliedAs ===
-
 impl AppliedAs {
     /// Returns the annotation of an object that is applied for the BundleDeployment with `uid`.
     pub fn new(uid: &str, key: &ObjectKey) -> Self {

@@ -22,8 +22,6 @@ pub struct Claimant {
     pub claims: Vec<Api>,
 }
 
-// === impl Claimant ===
-
 impl Claimant {
     /// Reads a live BundleDeployment.
     pub fn from_object(deployment: &Value) -> Self {
@@ -46,7 +44,7 @@ impl Claimant {
         }
     }
 
-    /// Reports whether it claims `api` or an API that clashes with it.
+    /// Reports whether the claimant claims `api` or an API that clashes with it.
     pub fn claims(&self, api: &Api) -> bool {
         self.claims.iter().any(|claimed| claimed.clashes_with(api))
     }

@@ -8,8 +8,6 @@ pub struct ExistingDeployments {
     uids: BTreeMap<String, BTreeSet<String>>,
 }
 
-// === impl ExistingDeployments ===
-
 impl ExistingDeployments {
     /// Reports whether a BundleDeployment with that name exists.
     pub fn contains(&self, name: &str) -> bool {

@@ -31,8 +31,6 @@ pub enum Owner {
     Other(String),
 }
 
-// === impl Owner ===
-
 impl Owner {
     /// Determines the owner of `object`: by the uid that [`AppliedAs`] records, else by its label, if
     /// installs wrote it and it is not a copy. Without a label, other installers have precedence.
@@ -40,17 +38,17 @@ impl Owner {
         let mark = AppliedAs::from_object(object);
         let is_copy = mark.as_ref().is_some_and(|mark| !mark.names(object));
         let label = object::label(object, names::BUNDLE_DEPLOYMENT);
-        // The uid is still there if a user changed the label.
+        // The annotation keeps the uid if a user changed the label.
         let by_uid = mark.as_ref().map(|mark| living.name_by_uid(&mark.uid));
         let owner = by_uid.unwrap_or_else(|| label.filter(|name| living.contains(name)));
         if let Some(name) = label {
             // Webhook configurations and the like are created before they are applied.
-            let is_ours = !is_copy && patch::written_by(object, names::INSTALL);
+            let is_ours = !is_copy && patch::is_written_by(object, names::INSTALL);
             return match (owner.filter(|_| is_ours), installer(object)) {
                 (Some(owner), _) => Self::BundleDeployment(owner.to_owned()),
                 (None, Some(installer)) => Self::Other(installer),
                 (None, None) if is_ours => Self::Orphaned(name.to_owned()),
-                (None, None) => Self::Other(copied(object, name)),
+                (None, None) => Self::Other(describe_copy(object, name)),
             };
         }
         if let Some(installer) = installer(object) {
@@ -91,7 +89,7 @@ impl fmt::Display for Owner {
 }
 
 /// Describes the writer of an object that has the label of a BundleDeployment but was not applied for it.
-fn copied(object: &Value, name: &str) -> String {
+fn describe_copy(object: &Value, name: &str) -> String {
     format!(
         "{} (its label {}={name} was copied)",
         owner_or_writer(object),

@@ -45,8 +45,6 @@ fn claimant(name: &str, created: &str, uid: &str, crds: &[&str]) -> Claimant {
     }
 }
 
-// === impl World ===
-
 impl World {
     fn owner(&self, api: &Api) -> Option<&str> {
         self.crds.get(&api.crd).map(String::as_str)

@@ -18,8 +18,6 @@ pub struct StorageVersionHistory {
     pub(super) last: i64,
 }
 
-// === impl StorageVersionHistory ===
-
 impl StorageVersionHistory {
     /// Returns the history from a single observation of a CRD; `None` without a storage version.
     pub fn from_crd(crd: &Value) -> Option<Self> {
@@ -42,7 +40,7 @@ impl StorageVersionHistory {
         }
     }
 
-    /// Reports whether it includes the generation of `crd`.
+    /// Reports whether the history includes the generation of `crd`.
     pub fn reaches(&self, crd: &Value) -> bool {
         object::text(crd, "/metadata/uid") == Some(&self.uid) && self.last >= generation(crd)
     }
@@ -54,7 +52,6 @@ impl StorageVersionHistory {
     }
 }
 
-/// Returns the generation of an object.
 pub(super) fn generation(object: &Value) -> i64 {
     object
         .pointer("/metadata/generation")

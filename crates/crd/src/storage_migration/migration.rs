@@ -131,8 +131,6 @@ pub fn stored_versions_patch(live: &Value) -> Value {
     })
 }
 
-// === impl Migration ===
-
 impl Migration {
     fn new(live: &Value, version: &str, now: Timestamp) -> Self {
         let text = |pointer| object::text(live, pointer).unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Compares CRDs.
+//! Compares CRDs before and after a change.
 
 use std::collections::BTreeMap;
 

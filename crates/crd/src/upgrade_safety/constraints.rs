@@ -10,9 +10,7 @@ use super::UpgradeRule;
 
 /// The rule about a keyword.
 pub(super) struct Constraint {
-    /// The keyword.
     pub(super) keyword: &'static str,
-    /// The rule.
     pub(super) rule: UpgradeRule,
     /// Returns the violations for two different canonical values.
     pub(super) compare: fn(KeywordChange<'_>) -> Result<Vec<String>, Mistyped>,
@@ -218,8 +216,6 @@ fn listed<'a>(items: impl IntoIterator<Item = &'a Value>) -> String {
 fn shown(value: &Value) -> String {
     shortened(value.to_string(), MAX_SHOWN_BYTES)
 }
-
-// === impl KeywordChange ===
 
 impl<'a> KeywordChange<'a> {
     pub(super) fn new(keyword: &'a str, old: Option<&'a Value>, new: Option<&'a Value>) -> Self {

@@ -41,8 +41,6 @@ const BYTES: usize = 4 << 20;
 /// How many properties are compared: the largest published CRDs have about 10 000 per version.
 const PROPERTIES: usize = 1_000_000;
 
-// === impl Finding ===
-
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -69,8 +67,6 @@ impl fmt::Display for Finding {
         Ok(())
     }
 }
-
-// === impl Findings ===
 
 impl<'a> Findings<'a> {
     pub(super) fn new(crd: &'a str, policy: &'a Policy) -> Self {

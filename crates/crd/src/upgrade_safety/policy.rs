@@ -58,8 +58,6 @@ pub struct Policy {
 /// The fields of an [`Exception`].
 const FIELDS: [&str; 5] = ["crd", "version", "field", "rule", "enforcement"];
 
-// === impl Exception ===
-
 impl Exception {
     /// Parses a list of exceptions in YAML or JSON.
     ///
@@ -143,7 +141,7 @@ impl Exception {
         self.crd.is_some() || self.version.is_some() || self.field.is_some() || self.rule.is_some()
     }
 
-    /// Reports whether it can match a violation of `rule` in `crd` in any version and field.
+    /// Reports whether this exception can match a violation of `rule` in `crd` in any version and field.
     fn may_match(&self, crd: &str, rule: UpgradeRule) -> bool {
         self.has_criteria()
             && self.crd.as_deref().is_none_or(|named| named == crd)
@@ -180,8 +178,6 @@ impl Exception {
         )
     }
 }
-
-// === impl Policy ===
 
 impl Policy {
     /// Reports whether nothing is ever reported.

@@ -23,8 +23,6 @@ pub(super) struct Comparison<'a, 'p> {
     pub(super) findings: &'a mut Findings<'p>,
 }
 
-// === impl Comparison ===
-
 impl Comparison<'_, '_> {
     /// Compares two schemas recursively. Properties that only the new one has are ignored.
     pub(super) fn compare(&mut self, old: &Value, new: &Value) {

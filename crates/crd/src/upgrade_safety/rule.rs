@@ -75,8 +75,6 @@ rules! {
     StoredObjects = "storedObjects", Strict: "stored objects stay valid and lose no field";
 }
 
-// === impl UpgradeRule ===
-
 impl fmt::Display for UpgradeRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -79,8 +79,6 @@ const KEYWORDS: &[&str] = &[
 /// Documentation keywords.
 pub(super) const DOCUMENTATION: &[&str] = &["description", "title", "example", "externalDocs"];
 
-// === impl Schema ===
-
 impl<'a> Schema<'a> {
     /// Splits a schema; `None` if it is neither an object nor `true`, which allows anything.
     pub(super) fn parse(value: &'a Value) -> Option<Self> {
@@ -138,8 +136,6 @@ fn has_default_meaning(keyword: &str, value: &Value) -> bool {
         _ => false,
     }
 }
-
-// === impl SchemaPath ===
 
 impl SchemaPath<'_> {
     fn json_path(&self) -> JsonPath {

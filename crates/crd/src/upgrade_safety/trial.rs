@@ -38,7 +38,7 @@ pub struct TrialResult {
 /// Which objects of a version were tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// All of them.
+    /// All objects.
     All,
     /// The first ones in the order of the API server.
     Sample {
@@ -64,7 +64,7 @@ enum Harm {
     Invalid,
     /// It loses a field.
     Loss,
-    /// Unknown: only the API server can evaluate the rule.
+    /// Unknown, because only the API server can evaluate the rule.
     Undecided,
 }
 
@@ -72,7 +72,7 @@ enum Harm {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Harmed {
     count: u64,
-    /// The first of them, each with its problem.
+    /// The first harmed objects, each with its problem.
     first: Vec<String>,
 }
 
@@ -81,8 +81,6 @@ const MAX_NAMED: usize = 3;
 
 /// Size limit of the text about one object, in bytes.
 const MAX_TEXT_BYTES: usize = 256;
-
-// === impl Trial ===
 
 impl Trial {
     /// Creates a trial for the objects of `version`, which both CRDs have; `old` is the CRD in the cluster.
@@ -102,7 +100,7 @@ impl Trial {
     }
 
     /// Returns how many objects were tried.
-    pub fn tried(&self) -> u64 {
+    pub fn object_count(&self) -> u64 {
         self.tried
     }
 
@@ -154,8 +152,6 @@ impl Trial {
     }
 }
 
-// === impl TrialResult ===
-
 impl TrialResult {
     /// Returns the findings about the CustomResourceDefinition `crd`, one per field. If not all objects were
     /// tried, the messages say how many.
@@ -205,8 +201,6 @@ impl fmt::Display for TrialResult {
         }
     }
 }
-
-// === impl Side ===
 
 impl Side {
     fn new(crd: &Value, version: &str) -> Self {

@@ -18,7 +18,7 @@ use crate::{is_converting, is_served};
 
 /// Properties of a version other than its schema, and whether adding one matters.
 const FACILITIES: [(&str, &str, bool); 3] = [
-    // With it, writes of the object ignore the status and vice versa.
+    // With a status subresource, writes of the object ignore the status and vice versa.
     ("subresources.status", "/subresources/status", true),
     ("subresources.scale", "/subresources/scale", false),
     ("selectableFields", "/selectableFields", false),
@@ -99,7 +99,6 @@ pub(super) fn versions(crd: &Value) -> BTreeMap<&str, &Value> {
     versions
 }
 
-/// Returns the schema of a version.
 pub(super) fn schema(version: &Value) -> &Value {
     // A missing schema is equivalent to an empty one.
     static NOTHING: Value = Value::Bool(true);

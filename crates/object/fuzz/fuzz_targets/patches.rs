@@ -6,7 +6,7 @@
 use json_patch::Patch;
 use libfuzzer_sys::{arbitrary, fuzz_target};
 use serde_json::{Map, Value, json};
-use windlass_object::patch::{applied_by, changed_entries, guarded, relabelled, release, written_by};
+use windlass_object::patch::{applied_by, changed_entries, guarded, is_written_by, relabelled, release};
 
 #[derive(arbitrary::Arbitrary, Debug)]
 struct Input<'a> {
@@ -36,8 +36,6 @@ enum Name<'a> {
     Other(&'a str),
 }
 
-// === impl Name ===
-
 impl Name<'_> {
     fn text(&self) -> &str {
         match self {
@@ -50,8 +48,6 @@ impl Name<'_> {
         }
     }
 }
-
-// === impl Meta ===
 
 impl Meta<'_> {
     fn value(&self) -> Value {
@@ -165,6 +161,6 @@ fuzz_target!(|input: Input<'_>| {
         assert!(left <= input.meta.entries.len());
     }
     assert_eq!(applied_by(&released, "m"), applied_by(&object, "m"));
-    assert!(!written_by(&released, "m") || applied_by(&released, "m"));
-    assert_eq!(written_by(&released, "other"), written_by(&object, "other"));
+    assert!(!is_written_by(&released, "m") || applied_by(&released, "m"));
+    assert_eq!(is_written_by(&released, "other"), is_written_by(&object, "other"));
 });

@@ -29,16 +29,10 @@ pub struct Quantity {
 pub enum QuantityError {
     /// The syntax is invalid.
     #[error("{0:?} is not a quantity: use for example 500m, 2, 1Gi or 1e3")]
-    Syntax(
-        /// The text.
-        String,
-    ),
+    Syntax(String),
     /// The amount exceeds 10^29.
     #[error("{0:?} is too large for a quantity")]
-    TooLarge(
-        /// The text.
-        String,
-    ),
+    TooLarge(String),
 }
 
 /// The notation of a quantity.
@@ -82,10 +76,8 @@ const ONE: i128 = 1_000_000_000;
 /// The largest amount with a binary suffix: 2^63-1.
 const LARGEST_BINARY: i128 = (i64::MAX as i128) * ONE;
 
-// === impl Quantity ===
-
 impl Quantity {
-    /// Zero.
+    /// The amount zero, in decimal notation.
     pub const ZERO: Self = Self {
         billionths: 0,
         notation: Notation::Decimal,
@@ -303,8 +295,6 @@ impl Hash for Quantity {
         self.billionths.hash(state);
     }
 }
-
-// === impl Digits ===
 
 impl<'a> Digits<'a> {
     /// Splits a number off the front of `text`; it may have a sign and a fraction, and has at least one

@@ -8,7 +8,6 @@ use tar::{Builder, EntryType, Header};
 
 mod checks;
 
-/// An entry of a layer.
 #[derive(arbitrary::Arbitrary, Debug)]
 struct LayerEntry {
     folder: EntryFolder,
@@ -51,8 +50,6 @@ enum EntryContent {
     Kind(u8, u16),
 }
 
-// === impl EntryFolder ===
-
 impl EntryFolder {
     fn path(&self, name: &EntryName) -> Vec<u8> {
         let folder: &[u8] = match self {
@@ -68,8 +65,6 @@ impl EntryFolder {
     }
 }
 
-// === impl EntryName ===
-
 impl EntryName {
     fn bytes(&self) -> &[u8] {
         match self {
@@ -84,8 +79,6 @@ impl EntryName {
         }
     }
 }
-
-// === impl LayerEntry ===
 
 impl LayerEntry {
     fn append(&self, archive: &mut Builder<Vec<u8>>) {

@@ -13,8 +13,6 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct AnyCertificate(pub(super) Arc<CryptoProvider>);
 
-// === impl AnyCertificate ===
-
 impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// One challenge.
+/// A challenge of `WWW-Authenticate`: a scheme with parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AuthChallenge {
     /// The scheme, in lower case.
@@ -11,10 +11,7 @@ pub(super) struct AuthChallenge {
     pub(super) parameters: BTreeMap<String, String>,
 }
 
-// === impl AuthChallenge ===
-
 impl AuthChallenge {
-    /// Parses the challenges in one header.
     pub(super) fn parse(header: &str) -> Vec<Self> {
         let mut challenges: Vec<Self> = Vec::new();
         for item in items(header) {

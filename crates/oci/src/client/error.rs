@@ -8,20 +8,17 @@ use crate::{digest::ContentDigest, manifest::ManifestError, registries::Location
 
 /// Why an image cannot be pulled or pushed. Messages contain neither URLs, which may be signed, nor secrets.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum RegistryError {
     /// The CA certificates are invalid.
     #[error("the CA certificates for registries cannot be used: {0}")]
-    CertificateAuthorities(
-        /// The reason.
-        String,
-    ),
+    CertificateAuthorities(String),
     /// The image has no location.
     #[error(transparent)]
     Location(#[from] LocationError),
     /// The connection or its TLS handshake fails.
     #[error("cannot connect to {host}: {cause}")]
     Connect {
-        /// The server.
         host: String,
         /// The reason, outermost first.
         cause: String,
@@ -29,7 +26,6 @@ pub enum RegistryError {
     /// The connection ended too early.
     #[error("{host} closed the connection before its response was complete: {cause}")]
     Interrupted {
-        /// The server.
         host: String,
         /// The reason, outermost first.
         cause: String,
@@ -37,7 +33,6 @@ pub enum RegistryError {
     /// No data is transferred.
     #[error("{host} has neither sent nor accepted data for {:.1}s", .after.as_secs_f32())]
     Idle {
-        /// The server.
         host: String,
         /// The time without data.
         after: Duration,
@@ -45,37 +40,26 @@ pub enum RegistryError {
     /// The whole transfer takes too long.
     #[error("{host} did not finish the transfer of {image} within {:.1}s", .after.as_secs_f32())]
     Timeout {
-        /// The server.
         host: String,
-        /// The image.
         image: String,
-        /// The timeout.
         after: Duration,
     },
     /// The repository requires credentials.
     #[error(
         "{host} requires credentials for {repository}, and none are configured: configure some, or check that the repository exists"
     )]
-    CredentialsMissing {
-        /// The registry.
-        host: String,
-        /// The repository.
-        repository: String,
-    },
+    CredentialsMissing { host: String, repository: String },
     /// The credentials are invalid.
     #[error("{host} does not accept the credentials for {repository}")]
     CredentialsRefused {
         /// The registry or its token server.
         host: String,
-        /// The repository.
         repository: String,
     },
     /// The credentials lack permission.
     #[error("{host} forbids access to {repository}{codes}")]
     Forbidden {
-        /// The registry.
         host: String,
-        /// The repository.
         repository: String,
         /// The registry's error codes, in brackets.
         codes: String,
@@ -83,7 +67,6 @@ pub enum RegistryError {
     /// The object does not exist.
     #[error("{what} is not found on {host}")]
     NotFound {
-        /// The registry.
         host: String,
         /// The requested object.
         what: String,
@@ -91,7 +74,6 @@ pub enum RegistryError {
     /// The registry limits the request rate.
     #[error("{host} limits the rate of requests{}", retry_suffix(.retry_after))]
     TooManyRequests {
-        /// The server.
         host: String,
         /// The delay that the registry requests.
         retry_after: Option<Duration>,
@@ -99,7 +81,6 @@ pub enum RegistryError {
     /// The registry is temporarily unavailable.
     #[error("{host} answers HTTP {status}{}", retry_suffix(.retry_after))]
     Unavailable {
-        /// The server.
         host: String,
         /// The status: 408, or 500 and above.
         status: StatusCode,
@@ -109,9 +90,7 @@ pub enum RegistryError {
     /// The registry responds with an unexpected status.
     #[error("{host} answers HTTP {status}{codes} to {what}")]
     Status {
-        /// The server.
         host: String,
-        /// The status.
         status: StatusCode,
         /// The requested object.
         what: String,
@@ -123,33 +102,27 @@ pub enum RegistryError {
     Challenge {
         /// The registry or its token server.
         host: String,
-        /// The problem.
         problem: String,
     },
     /// A redirect that is not followed.
     #[error("{host} redirects {what}: {problem}")]
     Redirect {
-        /// The server.
         host: String,
         /// The requested object.
         what: String,
-        /// The reason.
         problem: String,
     },
     /// The response is incomplete.
     #[error("{host} answers {what} with {problem}")]
     Answer {
-        /// The server.
         host: String,
         /// The requested object.
         what: String,
-        /// The problem.
         problem: String,
     },
     /// The size differs from that in the manifest.
     #[error("{what} from {host} has {actual} bytes, not {expected}")]
     Size {
-        /// The server.
         host: String,
         /// The requested object.
         what: String,
@@ -161,19 +134,16 @@ pub enum RegistryError {
     /// The digest of the content differs.
     #[error("{what} from {host} has the digest {actual}, not {expected}")]
     Digest {
-        /// The server.
         host: String,
         /// The requested object.
         what: String,
         /// The requested digest.
         expected: ContentDigest,
-        /// The actual digest.
         actual: ContentDigest,
     },
     /// The object is too large.
     #[error("{what} on {host} is larger than {limit} bytes")]
     TooLarge {
-        /// The server.
         host: String,
         /// The requested object.
         what: String,
@@ -183,11 +153,9 @@ pub enum RegistryError {
     /// The manifest is unusable.
     #[error("{what} on {host}: {cause}")]
     Manifest {
-        /// The server.
         host: String,
         /// The requested object.
         what: String,
-        /// The reason.
         #[source]
         cause: ManifestError,
     },
@@ -209,8 +177,6 @@ pub struct LocationFailure {
     #[source]
     pub cause: RegistryError,
 }
-
-// === impl RegistryError ===
 
 impl RegistryError {
     /// The `reason` for a condition. If no location has the image, the reason of its own registry.

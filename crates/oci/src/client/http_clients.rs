@@ -43,8 +43,6 @@ pub(super) struct HttpClients {
 /// Idle connections are closed after this time.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
-// === impl HttpClients ===
-
 impl HttpClients {
     pub(super) fn new(options: &RegistryOptions) -> Result<Self, RegistryError> {
         let unusable = |error: &dyn ToString| RegistryError::CertificateAuthorities(error.to_string());

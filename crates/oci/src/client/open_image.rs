@@ -24,7 +24,7 @@ pub struct OpenImage {
     pub location: ImageReference,
     /// The digest that the tag refers to: that of the index if there is one, else of the manifest.
     pub digest: ContentDigest,
-    /// The manifest.
+    /// The manifest of the image for the chosen platform.
     pub manifest: ImageManifest,
     /// The configuration.
     pub config: Bytes,
@@ -45,8 +45,6 @@ pub struct LayerReader {
     verifier: Option<DigestVerifier>,
 }
 
-// === impl RegistrySession ===
-
 impl RegistrySession {
     /// Loads the image without its layers.
     pub(super) async fn open(&mut self) -> Result<OpenImage, RegistryError> {
@@ -61,8 +59,6 @@ impl RegistrySession {
         })
     }
 }
-
-// === impl OpenImage ===
 
 impl OpenImage {
     /// Starts to download a layer of the manifest.
@@ -91,8 +87,6 @@ impl OpenImage {
         })
     }
 }
-
-// === impl LayerReader ===
 
 impl LayerReader {
     fn wrong_size(&self) -> RegistryError {

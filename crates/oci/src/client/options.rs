@@ -34,8 +34,6 @@ pub struct RegistryOptions {
     pub user_agent: String,
 }
 
-// === impl RegistryOptions ===
-
 impl Default for RegistryOptions {
     fn default() -> Self {
         Self {

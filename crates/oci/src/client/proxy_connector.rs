@@ -27,8 +27,6 @@ pub(super) struct ProxyConnector {
     timeout: Duration,
 }
 
-// === impl ProxyConnector ===
-
 impl ProxyConnector {
     pub(super) fn new(proxies: bool, timeout: Duration) -> Self {
         let mut direct = HttpConnector::new();

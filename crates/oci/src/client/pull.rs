@@ -24,7 +24,7 @@ pub struct PulledImage {
     pub location: ImageReference,
     /// The digest that the tag refers to: that of the index if there is one, else of the manifest.
     pub digest: ContentDigest,
-    /// The manifest.
+    /// The manifest of the image for the chosen platform.
     pub manifest: ImageManifest,
     /// The configuration.
     pub config: Bytes,
@@ -37,8 +37,6 @@ const INDEXES: usize = 3;
 
 /// The header with the digest of a manifest (distribution specification, "Pulling manifests").
 pub(super) const CONTENT_DIGEST: &str = "docker-content-digest";
-
-// === impl PulledImage ===
 
 impl PulledImage {
     /// Extracts the files in some of its folders.
@@ -58,8 +56,6 @@ impl PulledImage {
         files.into_files()
     }
 }
-
-// === impl RegistrySession ===
 
 impl RegistrySession {
     pub(super) async fn pull(&mut self) -> Result<PulledImage, RegistryError> {

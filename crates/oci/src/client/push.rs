@@ -11,8 +11,6 @@ use super::{
 };
 use crate::{digest::ContentDigest, manifest::IMAGE_MANIFEST, packed_image::PackedImage};
 
-// === impl RegistrySession ===
-
 impl RegistrySession {
     /// Pushes everything that the registry lacks, the manifest last: pulls do not change before that.
     pub(super) async fn push(&mut self, packed: &PackedImage) -> Result<ContentDigest, RegistryError> {
@@ -88,7 +86,7 @@ impl RegistrySession {
         let location = location.ok_or_else(|| RegistryError::Answer {
             host: begun.body.host.clone(),
             what: what.clone(),
-            problem: "202 without a Location".to_owned(),
+            problem: "response 202 has no Location header".to_owned(),
         })?;
         let mut url = self.resolve_location(&begun.url, location, &what)?;
         url.query_pairs_mut().append_pair("digest", digest.as_str());

@@ -7,8 +7,6 @@ use http::{HeaderMap, StatusCode, header};
 use super::{RegistryError, session::RegistryAnswer};
 use crate::reference::ImageReference;
 
-// === impl RegistryAnswer ===
-
 impl RegistryAnswer {
     /// The error for this response.
     pub(super) async fn refusal(
@@ -32,8 +30,8 @@ impl RegistryAnswer {
                 status,
                 retry_after,
             },
-            // Another server knows nothing about the repository and its users, so its status says nothing
-            // about them.
+            // A server other than the registry does not know the repository and its users, so do not
+            // interpret its status.
             _ if self.is_foreign => self.other_refusal(what).await,
             StatusCode::UNAUTHORIZED if has_credential => {
                 RegistryError::CredentialsRefused { host, repository }

@@ -23,8 +23,6 @@ pub struct RegistryClient {
     clients: HttpClients,
 }
 
-// === impl RegistryClient ===
-
 impl RegistryClient {
     /// Creates a client without opening a connection.
     ///

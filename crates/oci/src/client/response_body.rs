@@ -1,4 +1,4 @@
-//! Bodies of responses.
+//! Reads bodies of responses, with limits on size and time.
 
 use std::time::Duration;
 
@@ -21,8 +21,6 @@ const RESERVED: u64 = 1 << 20;
 
 /// The maximum number of bytes that are read of an error.
 const ERROR_BYTES: u64 = 16 << 10;
-
-// === impl ResponseBody ===
 
 impl ResponseBody {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, RegistryError> {

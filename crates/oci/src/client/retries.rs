@@ -11,8 +11,6 @@ pub(super) struct Retries {
     longest: Duration,
 }
 
-// === impl Retries ===
-
 impl Retries {
     pub(super) fn new(options: &RegistryOptions) -> Self {
         Self {

@@ -37,7 +37,6 @@ pub(super) struct RegistrySession {
     authorization: Option<HeaderValue>,
 }
 
-/// A request to a registry.
 pub(super) struct RegistryRequest {
     pub(super) method: Method,
     pub(super) target: RegistryTarget,
@@ -68,8 +67,6 @@ pub(super) struct RegistryAnswer {
 /// The maximum number of consecutive redirects.
 const REDIRECTS: usize = 5;
 
-// === impl RegistryRequest ===
-
 impl RegistryRequest {
     pub(super) fn new(method: Method, path: String, what: String) -> Self {
         Self {
@@ -81,8 +78,6 @@ impl RegistryRequest {
         }
     }
 }
-
-// === impl RegistrySession ===
 
 impl RegistrySession {
     pub(super) fn new(
@@ -176,7 +171,7 @@ impl RegistrySession {
             return plain;
         }
         self.base = with_tls;
-        // If nothing listens, both attempts fail alike.
+        // If no server listens, both attempts fail with the same error.
         if matches!(plain, Err(RegistryError::Connect { .. })) {
             answer
         } else {
@@ -280,7 +275,7 @@ impl RegistrySession {
             match &self.credential {
                 Some(credential) => credential
                     .basic()
-                    .ok_or_else(|| self.unsupported("Basic, and the credentials have a token alone"))?,
+                    .ok_or_else(|| self.unsupported("Basic, but the credentials contain only a token"))?,
                 None => {
                     return Err(RegistryError::CredentialsMissing {
                         host: self.image.registry.clone(),

@@ -28,8 +28,6 @@ struct TokenAnswer {
 /// The maximum size of a response in bytes.
 const TOKEN_BYTES: u64 = 1 << 20;
 
-// === impl RegistrySession ===
-
 impl RegistrySession {
     /// Requests the token for a challenge with the session's credential.
     pub(super) async fn token(&self, challenge: &AuthChallenge) -> Result<SecretString, RegistryError> {

@@ -1,4 +1,4 @@
-//! Bodies of uploads.
+//! Bodies of upload requests, sent in parts so that progress can be observed.
 
 use std::{
     convert::Infallible,
@@ -20,8 +20,6 @@ pub(super) struct UploadBody {
 }
 
 const PART: usize = 64 << 10;
-
-// === impl UploadBody ===
 
 impl UploadBody {
     /// Counts in `taken` the parts that were sent.

@@ -15,8 +15,6 @@ pub(super) enum Compression {
     Zstd,
 }
 
-// === impl Compression ===
-
 impl Compression {
     pub(super) fn from_media_type(media_type: &str) -> Option<Self> {
         match media_type.strip_prefix("application/vnd.")? {

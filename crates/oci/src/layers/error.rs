@@ -6,51 +6,32 @@ use super::image_files::RATIO;
 
 /// Why layers cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum LayerError {
     /// The media type is unsupported.
     #[error(
-        "layer {layer}: the media type {media_type:?} is not a tar archive, compressed with gzip, zstd or not"
+        "layer {layer}: the media type {media_type:?} is not that of a tar archive, uncompressed or compressed with gzip or zstd"
     )]
-    MediaType {
-        /// The layer.
-        layer: String,
-        /// The media type.
-        media_type: String,
-    },
+    MediaType { layer: String, media_type: String },
     /// The layer cannot be unpacked.
     #[error("layer {layer}: cannot be unpacked: {cause}")]
-    Unpack {
-        /// The layer.
-        layer: String,
-        /// The reason.
-        cause: io::Error,
-    },
+    Unpack { layer: String, cause: io::Error },
     /// The image is too large.
     #[error("layer {layer}: unpacked, the image has more than {limit} MiB")]
     TooLarge {
-        /// The layer.
         layer: String,
         /// The limit in MiB.
         limit: u64,
     },
     /// The compression ratio is that of a decompression bomb.
     #[error("layer {layer}: it unpacks to more than {RATIO} times its size")]
-    Ratio {
-        /// The layer.
-        layer: String,
-    },
+    Ratio { layer: String },
     /// The image has too many files.
     #[error("layer {layer}: the image has more than {limit} files, folders and links")]
-    TooManyEntries {
-        /// The layer.
-        layer: String,
-        /// The limit.
-        limit: usize,
-    },
+    TooManyEntries { layer: String, limit: usize },
     /// A path is outside of the image.
     #[error("layer {layer}: {path:?} is outside of the image")]
     PathOutside {
-        /// The layer.
         layer: String,
         /// The path as written.
         path: String,
@@ -58,7 +39,6 @@ pub enum LayerError {
     /// A name is not UTF-8.
     #[error("layer {layer}: {path:?} has a name that is not UTF-8")]
     Name {
-        /// The layer.
         layer: String,
         /// The printable part of the path.
         path: String,
@@ -66,35 +46,23 @@ pub enum LayerError {
     /// The target of a link in a wanted folder is not extracted.
     #[error("{path} is a link to {target:?}, which is not a file in the image's {folders}")]
     Link {
-        /// The link.
         path: String,
-        /// Its target.
         target: String,
         /// The folders that are extracted.
         folders: String,
     },
     /// A wanted folder is a file.
     #[error("{path} is not a folder in the image")]
-    NotFolder {
-        /// The folder.
-        path: String,
-    },
+    NotFolder { path: String },
     /// An entry is below a link or a file.
     #[error("layer {layer}: {path} is below {parent}, which is not a folder")]
     BelowFile {
-        /// The layer.
         layer: String,
-        /// The entry.
         path: String,
         /// The link or file.
         parent: String,
     },
     /// A file is a device, a pipe or a socket.
     #[error("layer {layer}: {path} is neither a file nor a folder nor a link")]
-    SpecialFile {
-        /// The layer.
-        layer: String,
-        /// The file.
-        path: String,
-    },
+    SpecialFile { layer: String, path: String },
 }

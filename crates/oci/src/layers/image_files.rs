@@ -63,8 +63,6 @@ const LINKS: usize = 40;
 pub(super) const WHITEOUT: &str = ".wh.";
 pub(super) const OPAQUE: &str = ".wh..wh..opq";
 
-// === impl ImageFiles ===
-
 impl ImageFiles {
     /// Creates an image without files, that will keep files below `folders`.
     pub fn new(folders: &[&str], limits: LayerLimits) -> Self {
@@ -274,7 +272,7 @@ impl ImageFiles {
         Ok(())
     }
 
-    /// Reports whether a path, or the target of a whiteout, is a wanted folder or in one.
+    /// Reports whether a path, or the target of a whiteout, is a wanted folder or below one.
     fn is_wanted(&self, path: &str) -> bool {
         let (top, is_alone) = match path.split_once('/') {
             Some((top, _)) => (top, false),

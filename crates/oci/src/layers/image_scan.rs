@@ -32,11 +32,11 @@ pub struct ImageScan {
 /// The paths that higher layers hide.
 #[derive(Default)]
 struct Hidden {
-    /// Their files and removals.
+    /// Files and removals of the higher layers.
     paths: BTreeSet<String>,
-    /// Their opaque folders, which hide everything below.
+    /// Opaque folders of the higher layers, which hide everything below.
     opaque: BTreeSet<String>,
-    /// Their folders, which hide files of the same path.
+    /// Folders of the higher layers, which hide files of the same path.
     folders: BTreeSet<String>,
 }
 
@@ -48,8 +48,6 @@ struct AllowanceReader<R> {
 
 /// The maximum number of header bytes between two contents: enough for names of a few KiB.
 const HEADERS: u64 = 1 << 20;
-
-// === impl ImageScan ===
 
 impl ImageScan {
     /// Scans below `folder`, which has no slash at its start or end.
@@ -190,7 +188,7 @@ impl ImageScan {
         Ok(hidden)
     }
 
-    /// Reports whether a path is the folder, in it, or a parent of it.
+    /// Reports whether a path is the folder, below the folder, or one of its parents.
     fn concerns(&self, path: &str) -> bool {
         path == self.folder
             || self.inside(path).is_some()
@@ -198,7 +196,7 @@ impl ImageScan {
             || path.is_empty()
     }
 
-    /// Returns the path relative to the folder, if it is in it.
+    /// Returns the path relative to the folder; `None` if the path is not below the folder.
     fn inside<'a>(&self, path: &'a str) -> Option<&'a str> {
         match self.folder.as_str() {
             "" => Some(path),
@@ -206,8 +204,6 @@ impl ImageScan {
         }
     }
 }
-
-// === impl Hidden ===
 
 impl Hidden {
     fn hides(&self, path: &str) -> bool {

@@ -18,8 +18,6 @@ pub(super) struct LimitedReader<R> {
 #[error("the limit on unpacked bytes is reached")]
 struct LimitReached;
 
-// === impl LimitedReader ===
-
 impl<R: Read> Read for LimitedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !buffer.is_empty() {

@@ -26,8 +26,6 @@ enum State {
 /// The maximum window of zstd: RFC 8878 §3.1.1.1.2 recommends that decoders support it.
 const WINDOW: u64 = 8 << 20;
 
-// === impl ZstdFrames ===
-
 impl<R: BufRead> ZstdFrames<R> {
     pub(super) fn new(content: R) -> Self {
         let mut decoder = FrameDecoder::new();

@@ -214,7 +214,7 @@ async fn unsupported_challenges_are_reported() {
     assert!(
         error
             .to_string()
-            .ends_with("Basic, and the credentials have a token alone"),
+            .ends_with("Basic, but the credentials contain only a token"),
         "{error}"
     );
 }

@@ -18,8 +18,6 @@ const HTPASSWD: &str = "user:$2y$04$abcdefghijklmnopqrstuuV3duMsC0HpUex6N9qapiuO
 /// `docker-registry`, stopped at the end of the test.
 struct Running(Child);
 
-// === impl Running ===
-
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();

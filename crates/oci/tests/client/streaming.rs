@@ -8,7 +8,10 @@ use test_registry::{cut_off, response};
 use super::*;
 
 /// The files of an image from a scan.
-async fn scanned(client: &RegistryClient, image: &ImageReference) -> Result<Vec<(String, String)>, String> {
+async fn scan_image(
+    client: &RegistryClient,
+    image: &ImageReference,
+) -> Result<Vec<(String, String)>, String> {
     let opened = client.open(image, &no_credentials()).await;
     let mut image = opened.map_err(|error: RegistryError| error.to_string())?;
     let mut scan = ImageScan::new("manifests", LIMITS);
@@ -44,7 +47,7 @@ async fn scanned(client: &RegistryClient, image: &ImageReference) -> Result<Vec<
 async fn layers_are_streamed() {
     let registry = TestRegistry::start().await;
     registry.store("v1", &packed("one"));
-    let found = scanned(&client_of(&registry), &registry.image("v1"))
+    let found = scan_image(&client_of(&registry), &registry.image("v1"))
         .await
         .unwrap();
     assert_eq!(found.len(), 1);
@@ -72,7 +75,7 @@ async fn a_streamed_layer_with_another_digest_or_size_fails_at_its_end() {
             let is_layer = head.uri.path().ends_with(&digest);
             is_layer.then(|| response(200, content.clone()))
         });
-        let error = scanned(&client, &image).await.unwrap_err();
+        let error = scan_image(&client, &image).await.unwrap_err();
         assert!(error.contains(message), "{error}");
     }
     let digest = oci::ContentDigest::compute(&layer).to_string();
@@ -83,7 +86,7 @@ async fn a_streamed_layer_with_another_digest_or_size_fails_at_its_end() {
             .then(|| cut_off(layer.slice(..10), layer.len()))
     });
     assert!(
-        scanned(&client, &image)
+        scan_image(&client, &image)
             .await
             .unwrap_err()
             .contains("closed the connection before")

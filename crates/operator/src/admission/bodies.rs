@@ -23,7 +23,7 @@ use tokio::{
 
 use super::review::InvalidReview;
 
-/// Reads request bodies.
+/// Reads request bodies within a limit on their total size.
 pub(crate) struct Bodies {
     permits: Semaphore,
     /// Permits by client and size, while in use.
@@ -83,8 +83,6 @@ const PERMIT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long reading a body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(2);
-
-// === impl Bodies ===
 
 impl Default for Bodies {
     fn default() -> Self {
@@ -168,8 +166,6 @@ impl Bodies {
         permits
     }
 }
-
-// === impl ReadBodyError ===
 
 impl ReadBodyError {
     pub(crate) fn status(&self) -> StatusCode {

@@ -51,8 +51,6 @@ struct LastHandshake {
     served: Option<Arc<CertifiedKey>>,
 }
 
-// === impl CertificateResolver ===
-
 impl CertificateResolver {
     /// Uses the certificate in `secret`, as `index` has it.
     pub(crate) fn new(index: Arc<Index>, secret: ObjectKey) -> Self {
@@ -63,7 +61,6 @@ impl CertificateResolver {
         }
     }
 
-    /// Returns the Secret with the certificate.
     pub(crate) fn secret(&self) -> &ObjectKey {
         &self.secret
     }

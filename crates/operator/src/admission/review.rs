@@ -27,8 +27,6 @@ pub(crate) fn answer(response: Value) -> Value {
     json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
 }
 
-// === impl ReviewReader ===
-
 impl<'a> ReviewReader<'a> {
     /// Reads `review`, and checks its type.
     pub(crate) fn new(review: &'a Value) -> Self {

@@ -46,7 +46,6 @@ pub(crate) struct Admission {
     pub policies: Option<Arc<PolicyServer>>,
     /// The serving certificate.
     pub certificate: Arc<CertificateResolver>,
-    /// Reads request bodies.
     pub bodies: Arc<Bodies>,
 }
 
@@ -57,8 +56,6 @@ pub(super) const OPTIONS: ServerOptions = ServerOptions {
     drain_timeout: Some(Duration::from_secs(12)),
     ..ServerOptions::DEFAULT
 };
-
-// === impl AdmissionService ===
 
 impl AdmissionService {
     /// The Service of the guard.
@@ -107,8 +104,6 @@ pub(crate) async fn serve(
     .await;
     Ok(())
 }
-
-// === impl Admission ===
 
 impl Admission {
     fn router(self) -> Router {

@@ -11,8 +11,6 @@ use super::{
 };
 use crate::install::plan::{Absences, Plan, optional_kinds, versions_of, watched_namespaces, without};
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// What was loaded, without objects of kinds of monitoring, consoles and so on that the cluster does not serve, and without roles in
     /// watched namespaces that do not exist. What is left out is said in the report, and comes when it can.

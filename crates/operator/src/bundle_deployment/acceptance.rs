@@ -21,8 +21,6 @@ use crate::install::{
     status::Milestone,
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Decides whether to install the bundle of the source. All reasons against it are found before the first
     /// write.

@@ -22,8 +22,6 @@ use crate::install::{
     traffic::Traffic,
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Whether anything waits for proof: a bundle that is not installed, a webhook configuration or other caller that is not there or
     /// differs, a conversion that is not in place, was never proven or only with a generated object, a version that is not

@@ -44,8 +44,6 @@ const PART_OF_AGE: u32 = 4;
 /// The longest pause before a canary is asked again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-// === impl Finding ===
-
 impl Finding {
     fn waits(reason: &'static str, message: String) -> Self {
         Self {
@@ -63,8 +61,6 @@ impl Finding {
         }
     }
 }
-
-// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Proves the webhooks of each new revision in a canary pod before its rollout, if the plan requests that

@@ -29,8 +29,6 @@ use crate::install::{
 /// How a revision is given up that webhooks call.
 const GIVING_UP: &str = "to abandon this revision, set the source back to the installed bundle while its pods are ready, or set spec.upgrade.allowInterruption: true";
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Completes the rollout of a revision that webhooks already call, before the rollout of `next` starts.
     /// Does nothing if it is the revision of `next`, or if webhooks may return to the earlier one.

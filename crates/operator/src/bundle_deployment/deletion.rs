@@ -22,8 +22,6 @@ const OBJECTS: Listing = Listing {
     way_to_rest: "",
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Deletes the CRDs with every object of them. The operator still runs and converts: it may have finalizers on
     /// its objects, and the API server reads each before it deletes it.

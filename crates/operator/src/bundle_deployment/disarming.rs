@@ -21,8 +21,6 @@ use crate::{
     removal_obstacles::has_objects,
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Halts where a conversion that the plan no longer has could not end later on.
     pub(super) async fn gate_on_dropped(&self, owner: &FieldOwner, plan: &Plan) -> Result<(), Halt> {

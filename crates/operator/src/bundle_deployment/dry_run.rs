@@ -39,8 +39,6 @@ const REFUSALS: Listing = Listing {
 /// What to do about a field that cannot change.
 const IMMUTABLE: &str = "this field is immutable: keep its current value in the bundle, or delete the object so that it is recreated from the bundle";
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Rejects a plan if the API server rejects a dry run of its objects. Only objects that differ are sent,
     /// and a result is reused while they are unchanged.

@@ -38,8 +38,6 @@ pub(super) struct TerminatingNamespace {
     uid: String,
 }
 
-// === impl TerminatingNamespace ===
-
 impl TerminatingNamespace {
     fn of(namespace: &Value) -> Option<Self> {
         let text = |pointer| object::text(namespace, pointer).map(str::to_owned);
@@ -50,8 +48,6 @@ impl TerminatingNamespace {
         })
     }
 }
-
-// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// The namespaces that are being deleted.

@@ -37,8 +37,6 @@ pub(super) const WAITING_FOR_APPROVAL: &str = "WaitingForApproval";
 /// The most bytes of why there is no path: names in it are those of strangers.
 const LONGEST: usize = 2048;
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Loads the bundle of a catalog to install: the installed one, or the next one on the path to the wanted
     /// version.
@@ -216,8 +214,6 @@ impl BundleReconciler {
         Ok(Some(planned.await?))
     }
 }
-
-// === impl InstallReport ===
 
 impl InstallReport {
     /// Notes that an approval has done what it is for: it approves nothing any more.

@@ -16,8 +16,6 @@ use crate::install::{
     traffic::{Traffic, frozen, frozen_for, held, is_frozen, original_template},
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Pauses the Deployments whose new pods webhooks are about to call, and waits until that is observed.
     /// Otherwise a change of a template by another client would end ready pods.

@@ -41,8 +41,6 @@ pub(super) enum Halt {
     Error(BundleDeploymentError),
 }
 
-// === impl Halt ===
-
 impl Halt {
     /// Waits at a gate that opens by itself.
     pub(super) fn waiting(at: Milestone, reason: impl Into<String>, message: impl Into<String>) -> Self {

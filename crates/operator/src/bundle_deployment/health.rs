@@ -39,8 +39,6 @@ struct ObservedObjects {
     is_customized: bool,
 }
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Reads what has changed of customizations and webhooks, and tells what is wrong with them. All of a walk goes by the same ones.
     pub(super) async fn learn_rules(&self) -> Result<(), Halt> {
@@ -113,7 +111,7 @@ impl BundleReconciler {
             is_customized,
         } = self.observe_objects(owner, plan, walked).await;
         let name = &owner.bundle_deployment;
-        ailments.extend(self.context.interpretation.ailments(name, asked).await?);
+        ailments.extend(self.context.interpretation.health_problems(name, asked).await?);
         let mut health = BundleHealth::of(&ailments);
         let unlisted = self.context.interpretation.unlisted();
         if unlisted.is_empty() {
@@ -268,9 +266,10 @@ pub(super) mod tests {
             let entry = json!({"manager": names::INSTALL, "operation": "Apply"});
             live["metadata"]["managedFields"] = json!([entry]);
             live["status"] = status;
-            self.server
-                .index
-                .apply(&Watch::all(Kind::from_key(&ObjectKey::from_object(desired).unwrap())), live);
+            self.server.index.apply(
+                &Watch::all(Kind::from_key(&ObjectKey::from_object(desired).unwrap())),
+                live,
+            );
         }
 
         async fn health_of(&self, plan: &Plan) -> BundleHealth {

@@ -22,8 +22,6 @@ use crate::install::{
     traffic::{Color, Traffic},
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Walks the pipeline as far as it is open; while it is closed at its beginning, the installed revision is kept.
     pub(super) async fn install(

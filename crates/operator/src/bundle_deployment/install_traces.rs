@@ -48,8 +48,6 @@ struct FollowedInstall {
     scope: Option<Arc<TraceScope>>,
 }
 
-// === impl InstallPhase ===
-
 impl InstallPhase {
     /// It begins in the trace that this task works on, if there is one and it has not yet.
     pub(super) fn enter(self) {
@@ -74,8 +72,6 @@ impl From<InstallPhase> for TracePhase {
         Self { number, name }
     }
 }
-
-// === impl InstallTraces ===
 
 impl InstallTraces {
     /// Forgets a BundleDeployment that is gone.
@@ -146,8 +142,6 @@ impl InstallTraces {
         Some((followed.revision, followed.scope.is_some()))
     }
 }
-
-// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// The trace of the install that is under way, if one is.

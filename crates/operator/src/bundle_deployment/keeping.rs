@@ -13,8 +13,6 @@ use super::{
 };
 use crate::install::status::{InstallOutcome, Standing};
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Maintains the installed revision, armed as before, while the next one is rejected. If that would undo
     /// a started rollout, only missing objects are restored. Returns the rejection, with the time of the next
@@ -119,8 +117,6 @@ impl BundleReconciler {
         Ok(is_safe.then_some(installed))
     }
 }
-
-// === impl InstallReport ===
 
 impl InstallReport {
     /// Takes over what was found of the installed revision, which was walked while another one is refused. What that one

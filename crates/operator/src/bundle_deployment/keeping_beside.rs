@@ -25,8 +25,6 @@ use crate::install::{
     traffic::Traffic,
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Restores objects of the installed revision that are missing or that other clients changed, until
     /// webhooks call pods of `next`. Objects that `next` has changed stay. Errors do not stop `next`, which

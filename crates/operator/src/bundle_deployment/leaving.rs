@@ -28,8 +28,6 @@ const NAMES: Listing = Listing {
     way_to_rest: "",
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Halts a removal that could not finish, before it deletes or disarms anything: a kind cannot be listed,
     /// or stored objects need a conversion.

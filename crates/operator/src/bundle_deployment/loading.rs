@@ -42,8 +42,6 @@ pub(super) const PROBLEMS: Listing = Listing {
     way_to_rest: ": to see all, run windlass check",
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Reads the source, checks what it holds, and plans its install.
     pub(super) async fn load(

@@ -14,8 +14,6 @@ use super::{
 };
 use crate::install::plan::{Phase, Plan, dropped_versions, stops_serving, waits_for_proof};
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// The object as a watch sees it, else as the API server has it.
     pub(super) async fn live(&self, key: &ObjectKey) -> Result<Option<Arc<Value>>, RequestError> {

@@ -36,8 +36,6 @@ pub(super) enum Afterwards {
     Removed(DeletionPolicy),
 }
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Whether there is the namespace.
     pub(super) async fn namespace(&self, name: &str) -> Result<Namespace, Halt> {

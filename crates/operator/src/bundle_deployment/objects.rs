@@ -50,8 +50,6 @@ pub(super) static CALLER_KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         .collect()
 });
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Applies an object. One that somebody deleted so that the API server takes another revision does not come back before that
     /// is tried.

@@ -17,8 +17,6 @@ pub(super) const OPERATOR_CONDITION: Kind = Kind::new(
 /// What defines them.
 pub(super) const DEFINITION: &str = "operatorconditions.operators.coreos.com";
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Rejects an upgrade while the installed operator reports that it cannot be upgraded. A started upgrade
     /// continues, and a return to an earlier revision is not checked.

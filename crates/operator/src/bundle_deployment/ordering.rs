@@ -15,8 +15,6 @@ use crate::install::plan::Plan;
 /// The most bytes of why it is not known what an object depends on.
 const LONGEST: usize = 512;
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Returns the plan with the objects of each phase in the order of their dependencies, which
     /// customizations and webhooks report. Kubernetes' own kinds depend only on earlier phases. If a

@@ -21,8 +21,6 @@ use crate::{
 /// What calls a Service to convert.
 static CONVERTED: Kind = kinds::CUSTOM_RESOURCE_DEFINITION;
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// The Services of others that anything in the cluster calls, where something is to be taken over.
     pub(super) fn called_of_others(&self, owner: &FieldOwner) -> Vec<Arc<Value>> {

@@ -28,8 +28,6 @@ use crate::{
 /// What is said where the evaluator itself fails.
 const EVALUATOR: &str = "the evaluation of a policy failed; report this as a bug of Windlass";
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Applies the current override policies to the loaded bundle. If the policies cannot be listed, or one
     /// of them fails and must not, halts, so that the installed revision stays as recorded.

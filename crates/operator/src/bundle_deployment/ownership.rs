@@ -13,8 +13,6 @@ use windlass_crd::claims::{self, Adoption};
 
 use super::{reconciler::BundleReconciler, tenancy::account};
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// For whom the objects of a BundleDeployment are applied.
     ///

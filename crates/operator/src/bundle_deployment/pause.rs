@@ -21,8 +21,6 @@ pub(super) fn paused_by(deployment: &Value) -> Option<&str> {
     object::annotation(deployment, names::PAUSED).filter(|value| *value != "false")
 }
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Reconciles a paused BundleDeployment: restores changed conversions and writes the status, and nothing
     /// else. `why` is the value of the annotation.

@@ -46,8 +46,6 @@ pub struct Delays {
     pub tags: Duration,
 }
 
-// === impl Delays ===
-
 impl Default for Delays {
     fn default() -> Self {
         Self {

@@ -9,8 +9,6 @@ use windlass_object::{ObjectKey, names, object};
 use super::{halt::Halt, reconciler::BundleReconciler};
 use crate::install::{revision::record_name, status::Milestone};
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Writes a ConfigMap of the BundleDeployment with this uid, unless it is somebody else's.
     pub(super) async fn write_config_map(&self, desired: &Value, uid: &str) -> Result<(), Halt> {

@@ -19,8 +19,6 @@ use crate::install::{
     revision::{InventoryItem, RevisionInventory, RevisionRecord},
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Notes in the record of the installed revision which objects it has, after they were applied and armed.
     pub(super) async fn note_inventory(

@@ -29,8 +29,6 @@ use crate::install::{
     status::{InstallOutcome, Milestone},
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// The records of a BundleDeployment. Those of another of its name, which is gone, go themselves.
     pub(super) async fn ledger(&self, deployment: &BundleDeployment) -> Result<Arc<Ledger>, Halt> {

@@ -22,8 +22,6 @@ use crate::install::status::{Conditions, InstallOutcome, Milestone};
 /// The shortest pause before a watch is looked at again that has not shown what was written last.
 const BREATH: Duration = Duration::from_millis(50);
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Executes a removal step by step, and stops at the first step that has to wait. Claims are kept until
     /// the end, so that no other BundleDeployment starts earlier.

@@ -16,8 +16,6 @@ use crate::install::{
     traffic::{is_held, makes_way},
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Deletes a Deployment whose selector changes, so that it is created again: the selector is immutable.
     /// Pods that webhooks may call are orphaned and keep serving, unless the new pods cannot run together

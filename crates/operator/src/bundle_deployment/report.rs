@@ -80,8 +80,6 @@ pub(super) struct InstallReport {
     pub(super) disarmed: bool,
 }
 
-// === impl InstallReport ===
-
 impl InstallReport {
     pub(super) fn new(deployment: &BundleDeployment) -> Self {
         let status = deployment.status.clone().unwrap_or_default();
@@ -240,8 +238,6 @@ pub(super) fn webhook_status(caller: &Value, state: WebhookState) -> WebhookStat
         state,
     }
 }
-
-// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Writes the status as [`BundleReconciler::write_status`] does, and an event where the reason for being ready or not has

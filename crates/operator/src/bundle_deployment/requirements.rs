@@ -11,8 +11,6 @@ use crate::install::{
     status::Milestone,
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Refuses a bundle whose requirements the cluster does not meet, with all of them at once. One that is installed
     /// already is only warned of: what it misses now is no reason to leave it alone. A refusal is looked at again by

@@ -21,8 +21,6 @@ use crate::install::{
     traffic::{Arming, Color, Traffic},
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Restores armed conversions of the installed revision that another client removed or redirected, and
     /// the labels of CRDs that another client replaced.

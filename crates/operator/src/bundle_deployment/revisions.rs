@@ -40,8 +40,6 @@ pub(super) struct Revisions {
     unscheduled: Vec<String>,
 }
 
-// === impl Revisions ===
-
 impl Revisions {
     /// Looks at the pods of `deployments`, which live in `namespace`; the newest of each are current.
     pub(super) async fn observe(

@@ -24,8 +24,6 @@ use crate::install::{
     },
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Applies the Deployments, and decides whether the old pods of each may end: a Deployment is held while
     /// its old pods may be called (`called_elsewhere`), or were until recently. Deployments that serve no

@@ -15,8 +15,6 @@ pub(super) struct Rollout {
     pub(super) is_serving: bool,
 }
 
-// === impl Rollout ===
-
 impl Rollout {
     pub(super) fn is_held(&self) -> bool {
         is_held(&self.body)

@@ -16,8 +16,6 @@ pub enum RolloutStatus {
     Stuck(String),
 }
 
-// === impl RolloutStatus ===
-
 impl RolloutStatus {
     /// Reads the status of a Deployment.
     pub fn of(deployment: &Value) -> Self {

@@ -106,8 +106,6 @@ pub fn run(
     })
 }
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     pub(super) async fn reconcile(self: Arc<Self>, name: String) -> Result<Action, BundleDeploymentError> {
         let key = kinds::BUNDLE_DEPLOYMENT.object(None, &name);

@@ -13,8 +13,6 @@ use crate::install::{
 /// What is said of the installed revision where asking about its objects failed.
 const UNASKED: &str = "waiting to call its interpreters again after an interruption";
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// How the installed revision stands, as the watches see it, if another one is under way beside it.
     pub(super) async fn standing_beside(

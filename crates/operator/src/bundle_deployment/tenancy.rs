@@ -25,8 +25,6 @@ const RIGHTS: Listing = Listing {
     way_to_rest: "",
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Halts where the account of a BundleDeployment is not there, or may not do what a plan needs.
     pub(super) async fn gate_on_rights(
@@ -57,7 +55,8 @@ impl BundleReconciler {
         };
         // What could never be removed again is not installed.
         let removable = plan.phases.all().filter(|object| {
-            let key = ObjectKey::from_object(object).filter(|key| Kind::from_key(key) != kinds::CUSTOM_RESOURCE_DEFINITION);
+            let key = ObjectKey::from_object(object)
+                .filter(|key| Kind::from_key(key) != kinds::CUSTOM_RESOURCE_DEFINITION);
             key.is_some_and(|key| deletes_as(owner, &Kind::from_key(&key)).is_some())
         });
         let needed = NeededRights::to_apply(plan.phases.all(), role)
@@ -156,7 +155,9 @@ impl BundleReconciler {
 
 /// As whom an object is deleted. What sends API traffic to a bundle is disarmed whatever rights are left: requests would fail.
 pub(super) fn deletes_as<'a>(owner: &'a FieldOwner, kind: &Kind) -> Option<&'a ServiceAccount> {
-    owner.writes_as(kind).filter(|_| !CALLER_KINDS.contains(kind))
+    owner
+        .service_account_for(kind)
+        .filter(|_| !CALLER_KINDS.contains(kind))
 }
 
 /// The ServiceAccount whose rights an install has.

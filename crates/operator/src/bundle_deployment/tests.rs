@@ -35,6 +35,7 @@ use super::{
     triggers::enqueue,
 };
 use crate::{
+    announced::Announced,
     context::Context,
     install::{
         plan::{Phases, Plan},
@@ -42,7 +43,6 @@ use crate::{
         status::InstallOutcome,
         traffic::Traffic,
     },
-    announced::Announced,
 };
 
 /// An API server with one BundleDeployment.
@@ -59,8 +59,6 @@ pub(super) struct Server {
     pub(super) readable: Mutex<HashMap<String, Value>>,
     deployment: Value,
 }
-
-// === impl Server ===
 
 impl Server {
     pub(super) fn new(deployment: Value) -> Arc<Self> {
@@ -153,7 +151,7 @@ impl Server {
             seats: Seats::default(),
             trials: Trials::default(),
             dry_runs: DryRuns::default(),
-            disarmed: Disarmed::new(Leadership::always().acquired().await),
+            disarmed: Disarmed::new(Leadership::always().wait_until_acquired().await),
             sufficient: SufficientRights::default(),
             unretained: Unretained::default(),
             histories: Arc::default(),

@@ -14,8 +14,6 @@ use crate::install::{
     traffic::{CalledPort, Color, Traffic, frozen_for, is_rolling, observe},
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Determines which of the two Services of each Deployment the webhooks are to call, by what they call and
     /// what the Services select now ([`Color::choose`]).

@@ -23,8 +23,6 @@ pub(super) struct VerifiableBundle {
     pub(super) anchors: TrustAnchors,
 }
 
-// === impl TrustBundles ===
-
 impl TrustBundles {
     /// That of a Service.
     pub(super) fn of(&self, service: &str) -> Option<&VerifiableBundle> {
@@ -53,8 +51,6 @@ impl TrustBundles {
         self.of(service).map(|bundle| STANDARD.encode(&bundle.pem))
     }
 }
-
-// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Each Service's trust bundle, from the Secret of its ServingCertificate.

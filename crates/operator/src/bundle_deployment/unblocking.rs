@@ -19,8 +19,6 @@ use crate::install::{
 /// k8s.io/apiserver/pkg/admission/plugin/webhook).
 const FAILED: &str = "failed calling webhook \"";
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Disarms a webhook of the BundleDeployment itself if it caused `error` and its Service has no ready
     /// endpoint. It is armed again like after any install. Returns any other error unchanged.

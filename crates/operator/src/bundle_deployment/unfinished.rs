@@ -21,8 +21,6 @@ pub(super) struct Unfinished {
     pub(super) released: Option<RolloutStatus>,
 }
 
-// === impl Unfinished ===
-
 impl Unfinished {
     pub(super) fn of(live: &Value) -> Option<Self> {
         Some(Self {

@@ -20,8 +20,6 @@ const KINDS: Listing = Listing {
 /// What becomes of what is not seen when it should be deleted.
 pub(super) const WOULD_STAY: &str = "their objects would not be deleted";
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Halts while one of the `needed` kinds cannot be listed; `otherwise` is the consequence of continuing.
     pub(super) fn gate_on_listed(

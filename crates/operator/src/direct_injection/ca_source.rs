@@ -70,8 +70,6 @@ const RESYNC: Duration = Duration::from_secs(600);
 /// Backoff for probing servers that do not use the new CA yet: the time since the change, divided by this.
 const BACKOFF_DIVISOR: i32 = 8;
 
-// === impl CaSourceReconciler ===
-
 impl CaSourceReconciler {
     pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, CaSourceError> {
         if !self.requests.lock().is_requested(&key) {
@@ -172,7 +170,7 @@ impl CaSourceReconciler {
     async fn forget(&self, key: &ObjectKey) -> Result<Action, CaSourceError> {
         self.last_states.lock().remove(key);
         self.sources.forget(key);
-        // Unlisted kinds may have targets that request it.
+        // Unlisted kinds may have targets that request the source.
         if !self.context.watches.unlisted_targets().is_empty() {
             return Ok(Action::Requeue(RESYNC));
         }

@@ -21,7 +21,7 @@ pub(super) enum ReadCaBundleError {
     /// The Secret does not belong to the Certificate.
     #[error("waiting for {0} with the annotation {CERT_MANAGER_CERTIFICATE_NAME}: {1:?}")]
     WrongOwner(ObjectKey, String),
-    /// It has no CA certificates.
+    /// The object has no CA certificates.
     #[error("{0} has no {CA_CERTIFICATES}")]
     NoCertificates(ObjectKey),
     /// The CA certificates are not usable.

@@ -41,8 +41,6 @@ pub(super) enum WriteDecision {
     Wait(SignedDuration),
 }
 
-// === impl InjectionConflicts ===
-
 impl InjectionConflicts {
     /// Returns whether a target that lacks `injection` may be written now.
     pub(super) fn decide(
@@ -136,8 +134,6 @@ impl InjectionConflicts {
         self.0.lock().remove(target);
     }
 }
-
-// === impl TargetConflicts ===
 
 impl TargetConflicts {
     /// Returns the entry for the fields of `injection`.

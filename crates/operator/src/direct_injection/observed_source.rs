@@ -18,7 +18,6 @@ use windlass_trust::{
 
 use super::ca_source_bundle::{ReadCaBundleError, read_ca_bundle, read_certificate_ca_bundle};
 
-/// The objects of a source.
 #[derive(Clone, Default)]
 pub(super) struct SourceObjects {
     /// The object that targets request, if it exists.
@@ -31,7 +30,7 @@ pub(super) struct SourceObjects {
 pub(super) struct ObservedSource {
     key: ObjectKey,
     pub(super) objects: SourceObjects,
-    /// Its CA certificates, or why there are none.
+    /// CA certificates of the source, or why there are none.
     pub(super) current: Result<TrustBundle, ReadCaBundleError>,
     /// The stored record.
     pub(super) record: Option<SourceRecord>,
@@ -64,20 +63,16 @@ pub(super) fn named_secret(key: &ObjectKey, read: impl FnOnce() -> Option<Arc<Va
     Some(kinds::SECRET.object(key.namespace.as_deref(), name))
 }
 
-/// Returns the watches for a source.
 pub(super) fn source_watches(key: &ObjectKey, index: &Index) -> impl Iterator<Item = Watch> + use<> {
     let secret = named_secret(key, || index.find(key));
     std::iter::once(object_watch(key)).chain(secret.map(|secret| object_watch(&secret)))
 }
 
-/// Returns the watch for one object.
 pub(super) fn object_watch(object: &ObjectKey) -> Watch {
     Watch::all(Kind::from_key(object))
         .within(object.namespace.as_deref().unwrap_or_default())
         .selected(Selector::Name(object.name.clone()))
 }
-
-// === impl ObservedSource ===
 
 impl ObservedSource {
     /// Creates the source `key` from its objects and the Secret with its record.

@@ -29,7 +29,6 @@ pub(super) struct ObservedSources {
     combined: Mutex<HashMap<CaSources, Arc<CombinedSources>>>,
 }
 
-/// A cached source.
 struct CachedSource {
     seen: SourceVersions,
     source: Arc<ObservedSource>,
@@ -65,8 +64,6 @@ enum Distribution {
 
 /// Minimum time between checks of all targets of a set, which each of these targets requests.
 const CHECK_PAUSE: Duration = Duration::from_millis(500);
-
-// === impl ObservedSources ===
 
 impl ObservedSources {
     /// Returns a source, or `None` if it has not been read yet or if the rotation of a ServingCertificate
@@ -148,8 +145,6 @@ pub(super) fn is_managed_by_rotation(key: &ObjectKey, source: &ObservedSource, i
     let object = source.objects.object.as_deref();
     object.is_some_and(|object| belongs_to_serving_certificate(object, key, index))
 }
-
-// === impl CombinedSources ===
 
 impl CombinedSources {
     /// Combines sources for targets of these kinds.

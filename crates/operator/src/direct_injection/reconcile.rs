@@ -57,8 +57,6 @@ const NO_BUNDLE: &str = "NoTrustBundle";
 /// Time until the release of leftover field ownership is tried again.
 const RELEASE_RETRY: Duration = Duration::from_secs(1);
 
-// === impl DirectInjector ===
-
 impl DirectInjector {
     pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, InjectDirectlyError> {
         if self.is_up_to_date(&key) {
@@ -231,16 +229,16 @@ impl DirectInjector {
         let outcome = match injection.is_needed(target) {
             Ok(false) => InjectionOutcome::Unchanged,
             Ok(true) => {
-                let turn = self.conflicts.decide(key, injection, uptime, &self.timing);
-                if let WriteDecision::Wait(wait) = turn {
+                let decision = self.conflicts.decide(key, injection, uptime, &self.timing);
+                if let WriteDecision::Wait(wait) = decision {
                     return Ok(InjectionAttempt::Later(wait));
                 }
-                if turn == WriteDecision::Repair && ca_injectors::is_overwritten(&self.context, target) {
+                if decision == WriteDecision::Repair && ca_injectors::is_overwritten(&self.context, target) {
                     return Ok(InjectionAttempt::Later(INJECTOR_RETRY));
                 }
-                let leave = self.context.pace_of(key).turn().await;
-                let outcome = inject(&self.context.cluster, leave, key, target, injection).await?;
-                if outcome.is_written() && turn == WriteDecision::Repair {
+                let permit = self.context.pace_of(key).acquire().await;
+                let outcome = inject(&self.context.cluster, permit, key, target, injection).await?;
+                if outcome.is_written() && decision == WriteDecision::Repair {
                     self.count_repair(target, key, injection, uptime);
                 }
                 outcome
@@ -274,8 +272,8 @@ impl DirectInjector {
         if !combined.is_distributed(|| self.is_distributed(set, combined)) {
             return Ok(false);
         }
-        let turn = self.context.pace_of(key).turn().await;
-        release(&self.context.cluster, turn, key, target, &kinds).await?;
+        let permit = self.context.pace_of(key).acquire().await;
+        release(&self.context.cluster, permit, key, target, &kinds).await?;
         Ok(true)
     }
 
@@ -304,7 +302,7 @@ impl DirectInjector {
         let limiter = self
             .conflicts
             .record_repair(key, injection, by, uptime, &self.timing);
-        self.context.metrics.repaired(key);
+        self.context.metrics.record_repair(key);
         if limiter.is_notable() {
             warn!(target = %key, "{limiter}");
             self.context
@@ -322,8 +320,8 @@ impl DirectInjector {
 
 /// Result of an injection.
 enum InjectionAttempt {
-    /// It was tried.
+    /// The injection was attempted, with this outcome.
     Tried(InjectionOutcome),
-    /// It has to wait this long.
+    /// The injection has to wait this long.
     Later(SignedDuration),
 }

@@ -18,8 +18,6 @@ pub(super) struct InjectionRequests {
     targets: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
 }
 
-// === impl InjectionRequests ===
-
 impl InjectionRequests {
     /// Creates an empty index.
     pub(super) fn new(own_namespace: &str) -> Self {

@@ -27,7 +27,6 @@ use crate::{announced::Announced, ca_injectors, context::Context, controller, st
 /// Settings of the worker for targets.
 const WORKER: worker::Settings = worker::Settings::new("direct-injection", WritePace::MAX_LIMIT);
 
-/// Settings of the worker for sources.
 const SOURCES: worker::Settings = worker::Settings::new("ca-source", 8);
 
 /// Settings of the worker for repairs in a standby process.

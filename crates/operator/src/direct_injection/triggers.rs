@@ -33,9 +33,7 @@ struct Affected {
 
 /// Queues of the controllers.
 pub(super) struct Queues {
-    /// Targets.
     pub(super) targets: Arc<Queue<ObjectKey>>,
-    /// Sources.
     pub(super) sources: Arc<Queue<ObjectKey>>,
     /// Targets, for a standby process.
     pub(super) standby: StandbyRepairs<ObjectKey>,
@@ -143,7 +141,7 @@ fn affected(requests: &mut InjectionRequests, change: &Change, index: &Index) ->
         return Affected::from_sources(sources.collect());
     }
     if kind == kinds::SERVING_CERTIFICATE {
-        // Its status is written at each step of a rotation.
+        // The status of a ServingCertificate is written at each step of a rotation.
         if !change.differs_in(&["/spec/secretName", "/metadata/uid"]) {
             return Affected::default();
         }
@@ -206,8 +204,6 @@ fn record_watch(context: &Context) -> Watch {
         .within(&context.namespace)
         .selected(Selector::Label(names::CA_SOURCE.to_owned()))
 }
-
-// === impl Affected ===
 
 impl Affected {
     fn from_sources(sources: BTreeSet<ObjectKey>) -> Self {

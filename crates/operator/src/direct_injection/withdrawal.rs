@@ -20,8 +20,6 @@ pub(super) struct Withdrawals(Mutex<HashMap<ObjectKey, Instant>>);
 /// without the annotation, which an install adds again.
 const DELAY: Duration = Duration::from_secs(10);
 
-// === impl Withdrawals ===
-
 impl Withdrawals {
     /// Returns how long to wait before the removal.
     fn remaining_delay(&self, target: &ObjectKey) -> Duration {
@@ -35,8 +33,6 @@ impl Withdrawals {
         self.0.lock().remove(target);
     }
 }
-
-// === impl DirectInjector ===
 
 impl DirectInjector {
     /// Removes an injected trust bundle if the target requests none and no other client has changed the
@@ -60,9 +56,9 @@ impl DirectInjector {
         let Some(patch) = withdrawal(&live, &kinds) else {
             return Ok(Action::AwaitChange);
         };
-        let turn = self.context.pace_of(key).turn().await;
+        let permit = self.context.pace_of(key).acquire().await;
         let write = self.context.cluster.patch_for_version(key, patch, names::INJECT);
-        match turn.write(write).await {
+        match permit.write(write).await {
             Ok(_) => {
                 info!(object = %key, "Removed the trust bundle");
                 let message =

@@ -30,8 +30,6 @@ const SUCCESS_INTERVAL: Duration = Duration::from_secs(600);
 /// Minimum time between two discoveries of a server. The backoff after failures starts with it.
 pub(super) const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-// === impl Attempt ===
-
 impl Attempt {
     /// Records an attempt that follows `before`.
     pub(super) fn new(

@@ -24,7 +24,7 @@ use crate::context::Context;
 /// Address of an ExtensionConfig's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ServerAddress {
-    /// A Service.
+    /// A port of a Service in the cluster.
     Service { service: ObjectKey, port: i64 },
     /// A URL: a server outside of the cluster, or with another name.
     Host { host: String, port: u16 },
@@ -78,7 +78,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// causes no delay.
 const CONCURRENT_ENDPOINTS: usize = 3;
 
-/// The known hooks.
+/// The hooks that Windlass knows: all of Cluster API.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::cluster_api);
 
 /// Requests the handlers from the server of an ExtensionConfig.
@@ -166,8 +166,6 @@ fn ready_endpoints(index: &Index, service: &ObjectKey, port: i64) -> Option<BTre
     let dialled = ready.filter(|endpoint| !selects || endpoint.pod.is_some());
     Some(dialled.map(|endpoint| endpoint.address).collect())
 }
-
-// === impl ServerAddress ===
 
 impl ServerAddress {
     fn from_config(config: &Value) -> Result<Self, DiscoverError> {

@@ -11,11 +11,11 @@ use crate::injector_lease::{held_lease, leases};
 /// Who writes the status of an ExtensionConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum StatusWriter {
-    /// Windlass.
+    /// Windlass writes the status.
     Windlass,
-    /// Another manager, for this reason.
+    /// Another manager writes the status; with the evidence.
     Other(String),
-    /// Not known yet.
+    /// The caches are not synced, so the writer is not known yet.
     Unknown,
 }
 

@@ -39,8 +39,6 @@ const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// Time between checks for another manager.
 const RESYNC: Duration = Duration::from_secs(30);
 
-// === impl ExtensionConfigReconciler ===
-
 impl ExtensionConfigReconciler {
     pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, WriteStatusError> {
         let config = self.context.index.find(&key);
@@ -112,7 +110,7 @@ impl ExtensionConfigReconciler {
         };
         drop(permit);
         let is_discovered = matches!(discovery, Discovery::Discovered(_));
-        self.context.metrics.discovered(&key.name, is_discovered);
+        self.context.metrics.record_discovery(&key.name, is_discovered);
         let mut attempts = self.attempts.lock();
         let now = Instant::now();
         let attempt = Attempt::new(input.clone(), discovery.clone(), attempts.get(key), now);

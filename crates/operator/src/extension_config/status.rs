@@ -117,8 +117,6 @@ fn set_condition(conditions: &mut Value, mut condition: Value, now: Timestamp) {
     }
 }
 
-// === impl ConditionPaths ===
-
 impl ConditionPaths {
     fn from_config(config: &Value) -> Self {
         match object::text(config, "/apiVersion") {
@@ -133,8 +131,6 @@ impl ConditionPaths {
         }
     }
 }
-
-// === impl Discovery ===
 
 impl Discovery {
     /// Returns the conditions for this result.
@@ -205,8 +201,6 @@ fn failure_message(problem: &str) -> String {
     let message = format!("Error in discovery: {problem}");
     message.chars().take(MAX_MESSAGE_LENGTH).collect()
 }
-
-// === impl DiscoveryCondition ===
 
 impl DiscoveryCondition {
     fn status(&self) -> &'static str {

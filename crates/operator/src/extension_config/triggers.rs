@@ -21,7 +21,7 @@ fn extension_configs() -> impl Iterator<Item = Kind> {
     target.into_iter().flat_map(Kind::versions_of)
 }
 
-/// Reports whether this is an ExtensionConfig in the local cluster. In another cluster, the manager of that
+/// Reports whether `kind` is ExtensionConfig in the local cluster. In another cluster, the manager of that
 /// cluster is responsible.
 fn is_extension_config(kind: &Kind) -> bool {
     let (group, _) = kind.group_version();

@@ -79,8 +79,6 @@ pub(super) fn switch_patch(binding: &Value, is_on: bool) -> Option<Patch> {
     ))
 }
 
-// === impl PolicyBinding ===
-
 impl PolicyBinding {
     pub(super) fn key(&self) -> ObjectKey {
         self.binding.object(None, NAME)

@@ -27,8 +27,6 @@ const RESYNC: Duration = Duration::from_secs(30);
 /// Time until a binding is read again after a conflict.
 const CONFLICT_RETRY: Duration = Duration::from_secs(1);
 
-// === impl PolicySwitch ===
-
 impl PolicySwitch {
     /// Enables or disables the policy.
     pub(super) async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, SwitchPolicyError> {

@@ -5,6 +5,7 @@ use windlass_object::names;
 
 /// One reason to deny a change, with a message for the user who requested it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum Denial {
     /// The change would remove or replace the owner label of the CRD.
     #[error(
@@ -13,24 +14,14 @@ pub enum Denial {
          and the label is removed.",
         names::BUNDLE_DEPLOYMENT
     )]
-    Owner {
-        /// The CustomResourceDefinition.
-        crd: String,
-        /// The BundleDeployment.
-        owner: String,
-    },
+    Owner { crd: String, owner: String },
     /// The change would replace the conversion.
     #[error(
         "spec.conversion of {crd} is managed by the BundleDeployment {owner} and must not be changed, or objects are lost \
          and requests fail. To change the conversion, update the BundleDeployment to another bundle; to stop converting, \
          delete it: Windlass removes the conversion as soon as no object needs it."
     )]
-    Conversion {
-        /// The CustomResourceDefinition.
-        crd: String,
-        /// The BundleDeployment.
-        owner: String,
-    },
+    Conversion { crd: String, owner: String },
     /// The change would remove versions in which objects are stored. The API server already rejects this with
     /// 422 before it calls webhooks (`ValidateCustomResourceDefinitionStoredVersions`); this is a second line
     /// of defense.
@@ -41,11 +32,8 @@ pub enum Denial {
         versions.join(", ")
     )]
     StoredVersions {
-        /// The CustomResourceDefinition.
         crd: String,
-        /// The BundleDeployment.
         owner: String,
-        /// The versions.
         versions: Vec<String>,
     },
     /// The removal could not finish, and a deletion cannot be undone.
@@ -54,9 +42,8 @@ pub enum Denial {
         crds.join(", ")
     )]
     Removal {
-        /// The BundleDeployment.
         owner: String,
-        /// Its CustomResourceDefinitions that need their conversion.
+        /// CustomResourceDefinitions of the BundleDeployment that need their conversion.
         crds: Vec<String>,
     },
     /// The deletion of the CRD would delete all its objects.
@@ -64,12 +51,7 @@ pub enum Denial {
         "Deleting {crd} would delete all its objects, which the BundleDeployment {owner} serves. Delete the \
          BundleDeployment first: the CustomResourceDefinition and its objects are kept, and can then be deleted."
     )]
-    Deletion {
-        /// The CustomResourceDefinition.
-        crd: String,
-        /// The BundleDeployment.
-        owner: String,
-    },
+    Deletion { crd: String, owner: String },
 }
 
 /// All reasons why a change is denied.

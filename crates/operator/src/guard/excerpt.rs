@@ -87,8 +87,6 @@ pub(super) fn read(body: &[u8]) -> serde_json::Result<Value> {
     Ok(review)
 }
 
-// === impl Reader ===
-
 impl<'a> Reader<'a> {
     fn with_part(&self, part: &'a Part) -> Self {
         Self {

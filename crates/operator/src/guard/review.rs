@@ -34,8 +34,6 @@ pub(super) const BUNDLE_DEPLOYMENT: ReviewedKind = ReviewedKind {
     resource: "bundledeployments",
 };
 
-// === impl Review ===
-
 impl Review {
     /// Reads a request about a CRD.
     ///

@@ -142,7 +142,7 @@ async fn reconcile(context: Arc<Context>, key: ObjectKey) -> Result<Action, Repo
     let patch = merge_patch(&known, &next)?;
     match context.cluster.patch_status(&key, &patch, names::STATUS).await {
         Ok(_) => Ok(Action::AwaitChange),
-        // It was deleted in the meantime.
+        // The InjectionTarget was deleted in the meantime.
         Err(error) if error.is_not_found() => Ok(Action::AwaitChange),
         Err(error) => Err(error.into()),
     }

@@ -20,7 +20,7 @@ pub(super) enum WatchState {
     Refused(String),
     /// The cluster does not serve the kind.
     NotServed,
-    /// Objects are watched. This many of them request a CA bundle.
+    /// Objects are watched, and this number of them requests a CA bundle.
     Listed(usize),
 }
 

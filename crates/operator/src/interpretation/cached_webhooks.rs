@@ -83,8 +83,6 @@ const SILENT: Duration = Duration::from_millis(500);
 
 const STILL_WAITING: &str = "waiting for its answer";
 
-// === impl CachedWebhooks ===
-
 impl CachedWebhooks {
     /// Creates an empty cache; `caller` will call the webhooks.
     pub(super) fn new(caller: Arc<dyn WebhookCaller>, metrics: Arc<Metrics>) -> Self {
@@ -175,8 +173,6 @@ impl CachedWebhooks {
     }
 }
 
-// === impl WebhookSlot ===
-
 impl Default for WebhookSlot {
     fn default() -> Self {
         Self {
@@ -186,8 +182,6 @@ impl Default for WebhookSlot {
     }
 }
 
-// === impl RunningCall ===
-
 impl RunningCall {
     fn record(&self, webhook: &WebhookInterpreter, answer: Result<Answer, InterpreterFailure>) {
         let CachedWebhooks { cache, metrics, .. } = &*self.webhooks;
@@ -196,7 +190,7 @@ impl RunningCall {
             .err()
             .and_then(|failure| failure.downcast_ref::<WebhookError>());
         if !failure.is_some_and(is_before_call) {
-            metrics.interpreted(webhook.configuration(), answer.is_ok());
+            metrics.record_interpretation(webhook.configuration(), answer.is_ok());
         }
         let slot = self.webhooks.slot(webhook);
         match answer {
@@ -230,8 +224,6 @@ impl Drop for RunningCall {
     }
 }
 
-// === impl ReconcileWebhooks ===
-
 impl InterpreterSource for ReconcileWebhooks {
     fn interpreters(&self, operation: Operation, object: &Value) -> Vec<Arc<dyn Interpreter>> {
         let matching = self.webhooks.interpreters_for(operation, object).into_iter();
@@ -246,8 +238,6 @@ impl InterpreterSource for ReconcileWebhooks {
         lookups.collect()
     }
 }
-
-// === impl WebhookLookup ===
 
 impl WebhookLookup {
     async fn look_up(&self, question: Question<'_>) -> Result<Answer, InterpreterFailure> {

@@ -50,8 +50,6 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 const TOO_LATE: &str = "scripts for other objects took too long";
 
-// === impl Interpretation ===
-
 impl Interpretation {
     /// Reads the customizations and webhooks in `index`, and calls webhooks through `caller`.
     pub(crate) fn new(index: Arc<Index>, caller: Arc<dyn WebhookCaller>, metrics: Arc<Metrics>) -> Self {
@@ -166,7 +164,7 @@ impl Interpretation {
     /// # Errors
     ///
     /// When the thread that runs scripts panicked.
-    pub(crate) async fn ailments(
+    pub(crate) async fn health_problems(
         self: &Arc<Self>,
         deployment: &str,
         objects: Vec<(ObjectKey, Arc<Value>)>,
@@ -174,7 +172,7 @@ impl Interpretation {
         let this = self.clone();
         let interpret = move |interpreter: ResourceInterpreter, (key, object): (ObjectKey, Arc<Value>)| {
             let this = this.clone();
-            async move { this.ailment(&interpreter, key, &object).await }
+            async move { this.health_problem(&interpreter, key, &object).await }
         };
         let too_late = |(key, _)| Some(Ailment::unknown(key, TOO_LATE));
         let found = self
@@ -190,7 +188,7 @@ impl Interpretation {
         Ok(found.into_iter().flatten().collect())
     }
 
-    async fn ailment(
+    async fn health_problem(
         &self,
         interpreter: &ResourceInterpreter,
         key: ObjectKey,
@@ -345,9 +343,11 @@ mod tests {
         })
     }
 
-    async fn ailments(interpretation: &Arc<Interpretation>, object: Value) -> Vec<(bool, String)> {
+    async fn health_problems(interpretation: &Arc<Interpretation>, object: Value) -> Vec<(bool, String)> {
         let key = ObjectKey::from_object(&object).unwrap();
-        let ailments = interpretation.ailments("a", vec![(key, Arc::new(object))]).await;
+        let ailments = interpretation
+            .health_problems("a", vec![(key, Arc::new(object))])
+            .await;
         let ailments = ailments.unwrap().into_iter();
         ailments.map(|ailment| (ailment.is_known, ailment.why)).collect()
     }
@@ -361,7 +361,7 @@ mod tests {
             !interpretation.interprets_health(&widget("Down")),
             "no rule is known"
         );
-        assert_eq!(ailments(&interpretation, widget("Down")).await, []);
+        assert_eq!(health_problems(&interpretation, widget("Down")).await, []);
         let watch = Watch::all(kinds::RESOURCE_INTERPRETER_CUSTOMIZATION);
         let rule = healthy("return observedObj.status.phase == 'Up'");
         index.apply(&watch, customization("widgets", "Widget", rule));
@@ -372,13 +372,13 @@ mod tests {
         assert!(interpretation.refresh(Vec::new()).await.unwrap().is_empty());
         assert!(interpretation.interprets_health(&widget("Down")));
         assert_eq!(
-            ailments(&interpretation, widget("Down")).await,
+            health_problems(&interpretation, widget("Down")).await,
             [(
                 true,
                 "status.phase is Down (ResourceInterpreterCustomization widgets)".to_owned()
             )]
         );
-        assert_eq!(ailments(&interpretation, widget("Up")).await, []);
+        assert_eq!(health_problems(&interpretation, widget("Up")).await, []);
         let key = kinds::RESOURCE_INTERPRETER_CUSTOMIZATION.object(None, "widgets");
         index.delete(&watch, &key);
         interpretation.refresh(Vec::new()).await.unwrap();
@@ -395,7 +395,7 @@ mod tests {
             customization("broken", "Widget", healthy("error('not today')")),
         );
         interpretation.refresh(Vec::new()).await.unwrap();
-        let found = ailments(&interpretation, object("Widget", json!({}))).await;
+        let found = health_problems(&interpretation, object("Widget", json!({}))).await;
         let (is_known, why) = &found[0];
         assert!(!is_known);
         for words in [

@@ -15,8 +15,6 @@ use windlass_object::{names, object};
 
 use super::object_interpretation::Interpretation;
 
-// === impl Interpretation ===
-
 impl Interpretation {
     /// Returns the uids of webhooks not to call for the retention of `desired`, because its bundle serves
     /// them and their server may need it.

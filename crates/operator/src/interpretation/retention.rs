@@ -29,17 +29,15 @@ enum UnknownRetentionError {
     Unusable(String),
 }
 
-/// Stands for the interpreter while customizations or webhooks cannot be listed.
+/// Named in messages in place of the interpreter while customizations or webhooks cannot be listed.
 const UNKNOWN_INTERPRETER: &str = "an unknown resource interpreter";
 
-/// Stands for the interpreter while a customization cannot be used.
+/// Named in messages in place of the interpreter while a customization cannot be used.
 const UNUSABLE_CUSTOMIZATION: &str = "a customization that cannot be used";
 
 /// The label with which controllers other than the owner of a Deployment scale it: Karmada's
 /// `RetainReplicasLabel`.
 const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
-
-// === impl Interpretation ===
 
 impl Interpretation {
     /// Reports whether a built-in rule keeps fields of `desired` that an apply would remove: other

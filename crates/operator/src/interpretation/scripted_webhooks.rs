@@ -33,15 +33,11 @@ pub(crate) struct ScriptedWebhooks {
 
 const UID: &str = "u";
 
-// === impl ScriptedAnswer ===
-
 impl ScriptedAnswer {
     pub(crate) fn now(fields: Value) -> Self {
         Self::At(Duration::ZERO, fields)
     }
 }
-
-// === impl ScriptedWebhooks ===
 
 impl ScriptedWebhooks {
     pub(crate) fn new(answer: ScriptedAnswer) -> Arc<Self> {
@@ -121,8 +117,6 @@ impl WebhookCaller for ScriptedWebhooks {
     }
 }
 
-// === impl Interpretation ===
-
 impl Interpretation {
     /// An interpretation whose webhooks all refuse connections.
     pub(crate) fn without_webhooks(index: Arc<Index>) -> Self {
@@ -148,7 +142,6 @@ pub(crate) fn configuration(name: &str, version: &str, kind: &str) -> Value {
     })
 }
 
-/// Stores an object in the index.
 pub(crate) fn store_object(index: &Index, object: Value) {
     let kind = match object["kind"].as_str() {
         Some("ResourceInterpreterWebhookConfiguration") => kinds::RESOURCE_INTERPRETER_WEBHOOK_CONFIGURATION,

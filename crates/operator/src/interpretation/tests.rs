@@ -57,7 +57,7 @@ impl Bed {
         let asked = objects
             .iter()
             .map(|object| (ObjectKey::from_object(object).unwrap(), Arc::new(object.clone())));
-        let ailments = self.interpretation.ailments(deployment, asked.collect());
+        let ailments = self.interpretation.health_problems(deployment, asked.collect());
         let ailments = ailments.await.unwrap().into_iter();
         ailments.map(|ailment| (ailment.is_known, ailment.why)).collect()
     }
@@ -115,7 +115,7 @@ async fn a_webhook_is_called_once_for_each_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn retention_is_asked_once_for_each_change_of_either_object() {
+async fn retention_is_requested_once_for_each_change_of_either_object() {
     let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL3NwZWMiLCJ2YWx1ZSI6eyJwYXVzZWQiOnRydWV9fV0=";
     let bed = Bed::new(ScriptedAnswer::now(
         json!({"patch": patch, "patchType": "JSONPatch"}),
@@ -196,7 +196,7 @@ async fn only_the_first_call_of_a_silent_webhook_blocks() {
     );
     sleep(Duration::from_secs(9)).await;
     assert_eq!(bed.problems(&widgets).await, [], "the webhook has answered since");
-    // The answer makes reconciliations wait for it again.
+    // After an answer, reconciliations wait for this webhook again.
     bed.webhooks.set_answer(ScriptedAnswer::At(
         Duration::from_secs(1),
         json!({"healthy": true}),

@@ -28,8 +28,6 @@ pub(super) struct WebhookWait<'a> {
 /// The longest total wait of one reconciliation, which occupies one of few workers.
 const LONGEST: Duration = Duration::from_secs(4);
 
-// === impl WaitBudgets ===
-
 impl WaitBudgets {
     /// Starts a reconciliation with its full time.
     pub(super) fn begin(&self, deployment: &str) {
@@ -60,8 +58,6 @@ impl WaitBudgets {
     }
 }
 
-// === impl WaitBudget ===
-
 impl WaitBudget {
     fn new() -> Self {
         Self {
@@ -71,8 +67,6 @@ impl WaitBudget {
         }
     }
 }
-
-// === impl WebhookWait ===
 
 impl WebhookWait<'_> {
     /// Returns when the wait must end.

@@ -19,8 +19,8 @@ use windlass_object::{ObjectKey, object};
 ///   not called more often because objects change.
 pub(super) struct WebhookCache {
     answers: Cache<WebhookQuestion, Arc<Answer>>,
-    /// By revision of the webhook configuration, including its CA bundle, since the CA may have caused the
-    /// failure.
+    /// Keyed by the revision of the webhook configuration, including its CA bundle, since the CA may have
+    /// caused the failure.
     failures: Cache<(u64, FailureScope), WebhookFailure>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct WebhookFailure {
     pub(super) message: String,
     /// Whether the next interpreter is tried instead.
     pub(super) may_be_skipped: bool,
-    /// Whether the call failed, not the interpretation.
+    /// Whether the call itself failed, as opposed to the interpretation.
     pub(super) is_call_failure: bool,
     /// The number of failures in a row.
     times: u32,
@@ -80,8 +80,6 @@ const FIRST_RETRY: Duration = Duration::from_secs(2);
 /// The longest pause.
 const LATEST_RETRY: Duration = Duration::from_secs(60);
 
-// === impl WebhookCache ===
-
 impl WebhookCache {
     /// Returns the cached answer or failure; `None` if the webhook must be called now. `reading` is the
     /// revision of the webhook configuration.
@@ -100,7 +98,6 @@ impl WebhookCache {
         current.next().map(Err)
     }
 
-    /// Caches an answer.
     pub(super) fn insert_answer(&self, question_key: WebhookQuestion, reading: u64, answer: Answer) {
         for scope in question_key.scopes() {
             self.failures.invalidate(&(reading, scope));
@@ -164,8 +161,6 @@ fn size(answer: &Answer) -> usize {
     of + OVERHEAD
 }
 
-// === impl WebhookQuestion ===
-
 impl WebhookQuestion {
     /// Returns the question to `webhook`; `None` for objects without a name, and for operations that no
     /// install uses.
@@ -209,8 +204,6 @@ fn state(object: &Value) -> String {
         _ => object.to_string(),
     }
 }
-
-// === impl WebhookFailure ===
 
 impl WebhookFailure {
     /// Creates a first failure.

@@ -36,8 +36,6 @@ pub(super) fn report(metrics: &Metrics, index: &Arc<Index>) {
     }
 }
 
-// === impl StateMetric ===
-
 impl StateMetric {
     fn readings(&self, index: &Index, kind: &Kind) -> Vec<Reading> {
         let objects = index.objects(kind);

@@ -19,8 +19,6 @@ pub(super) struct ArmedPolicies {
 #[derive(Clone)]
 pub(super) struct ArmingReport(watch::Sender<Option<Arc<ArmedPolicies>>>);
 
-// === impl ArmedPolicies ===
-
 impl ArmedPolicies {
     pub(super) fn all(snapshot: &PolicySnapshot) -> Self {
         let policies = snapshot.policies.iter();
@@ -44,8 +42,6 @@ impl ArmedPolicies {
         self.policies.get(key) == Some(version)
     }
 }
-
-// === impl ArmingReport ===
 
 impl ArmingReport {
     pub(super) fn new() -> Self {

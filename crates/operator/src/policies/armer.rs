@@ -150,8 +150,6 @@ async fn enqueue(
     }
 }
 
-// === impl PolicyArmer ===
-
 impl PolicyArmer {
     async fn reconcile(self: Arc<Self>) -> Result<Action, ArmPoliciesError> {
         let snapshot = self.store.current();
@@ -332,8 +330,6 @@ impl PolicyArmer {
         Ok(())
     }
 }
-
-// === impl PolicyService ===
 
 impl PolicyService {
     pub(super) fn key(&self) -> ObjectKey {

@@ -41,8 +41,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// only retried.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-// === impl Breaker ===
-
 impl Breaker {
     /// Reports whether a request at `now` evaluates the policy. While it is suspended, one request per pause
     /// does.
@@ -92,13 +90,11 @@ impl Breaker {
         }
     }
 
-    /// Returns why the policy is suspended; `None` if it is not.
+    /// Returns the cause of the suspension; `None` if the policy is not suspended.
     pub(super) fn cause(&self) -> Option<SuspensionCause> {
         self.suspension.as_ref().map(|suspension| suspension.cause)
     }
 }
-
-// === impl SuspensionCause ===
 
 impl From<&PolicyFailure> for SuspensionCause {
     fn from(failure: &PolicyFailure) -> Self {
@@ -116,7 +112,7 @@ impl fmt::Display for SuspensionCause {
             FailureReason::Selection => "selecting the object".to_owned(),
             FailureReason::Reference => "reading referenced data".to_owned(),
             FailureReason::Step(step) => step.to_string(),
-            FailureReason::Deadline => "the time limit of the request".to_owned(),
+            FailureReason::Deadline => "the time limit of the request ran out".to_owned(),
         };
         let rule = self.rule.map(|rule| format!("rule {rule}: ")).unwrap_or_default();
         write!(

@@ -52,8 +52,6 @@ const QUICK: Duration = Duration::from_millis(50);
 /// How many requests may wait for a slow permit: a small part of the blocking threads of tokio.
 const WAITING: usize = 64;
 
-// === impl EvaluationLimit ===
-
 impl EvaluationLimit {
     /// Creates the permits for a machine with so many processors: slow requests get at most half of them.
     pub(super) fn new(processors: usize) -> Self {
@@ -90,8 +88,6 @@ impl EvaluationLimit {
         }
     }
 }
-
-// === impl EvaluationPermit ===
 
 impl EvaluationPermit {
     /// Reports whether the evaluation must end. The evaluation calls this again and again, on a blocking

@@ -40,8 +40,6 @@ const TIMEOUT: u32 = 10;
 
 pub(super) const PORT: i64 = 443;
 
-// === impl ConfigurationKind ===
-
 impl ConfigurationKind {
     pub(super) const BOTH: [Self; 2] = [Self::Mutating, Self::Validating];
 

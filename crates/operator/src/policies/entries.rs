@@ -78,8 +78,6 @@ pub(super) fn entries(policies: &[&CompiledPolicy], validating: bool) -> Vec<Web
     entries
 }
 
-// === impl WebhookEntry ===
-
 impl WebhookEntry {
     fn add(&mut self, policy: &CompiledPolicy, validating: bool) {
         // A deleted object cannot be overridden.
@@ -142,8 +140,6 @@ impl WebhookEntry {
             })
     }
 }
-
-// === impl EntryKind ===
 
 impl EntryKind {
     /// Returns the API group; `None` for every kind.

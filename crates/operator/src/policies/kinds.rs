@@ -13,7 +13,6 @@ pub(super) fn watches() -> impl Iterator<Item = Watch> {
     POLICY_KINDS.into_iter().map(Watch::all)
 }
 
-/// Reports whether a kind is a kind of policy.
 pub(crate) fn is_policy(kind: &Kind) -> bool {
     POLICY_KINDS.contains(kind)
 }

@@ -23,7 +23,6 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// Metrics of policies.
 #[derive(Debug)]
 pub(crate) struct PolicyMetrics {
     policies: Family<TypeLabels, Gauge>,
@@ -98,8 +97,6 @@ const ERRORS: [&str; 4] = [
 ];
 
 const BUCKETS: [f64; 10] = [0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 2.0, 8.0];
-
-// === impl PolicyMetrics ===
 
 impl PolicyMetrics {
     /// Registers all metrics in `registry`, at 0.
@@ -356,8 +353,6 @@ fn name(key: &PolicyKey) -> String {
         namespace => format!("{namespace}/{}", key.name),
     }
 }
-
-// === impl PlainCounter ===
 
 impl PlainCounter {
     fn add(&self) {

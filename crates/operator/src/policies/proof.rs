@@ -94,7 +94,7 @@ async fn probe(
     endpoint: &Endpoint,
 ) -> Result<(), String> {
     let result = check_answers(context, policy_service, trust, snapshot, endpoint).await;
-    context.metrics.probed("policies", result.is_ok());
+    context.metrics.record_probe("policies", result.is_ok());
     result
 }
 

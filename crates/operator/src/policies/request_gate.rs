@@ -34,14 +34,12 @@ struct EvaluatedPolicy {
     /// Decided once per request.
     is_admitted: bool,
     took: Duration,
-    /// Whether earlier policies left it no time.
+    /// Whether earlier policies left no time for this one.
     is_late: bool,
 }
 
 /// The longest evaluation of one policy, so that others have time left and do not fail because of it.
 const LONGEST: Duration = Duration::from_secs(2);
-
-// === impl RequestGate ===
 
 impl<'a> RequestGate<'a> {
     /// Evaluates one request with `policies` until `is_over`.

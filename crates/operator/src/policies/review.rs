@@ -16,8 +16,6 @@ pub(super) struct PolicyReview {
 /// The subject in error messages.
 const SUBJECT: &str = "Kubernetes object";
 
-// === impl PolicyReview ===
-
 impl PolicyReview {
     /// Reads the body of a request.
     ///

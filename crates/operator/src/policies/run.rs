@@ -168,8 +168,6 @@ async fn enqueue(
     }
 }
 
-// === impl PolicyReporter ===
-
 impl PolicyReporter {
     async fn reconcile(self: Arc<Self>, key: ObjectKey) -> Result<Action, ReportPolicyError> {
         let Some(object) = self.context.index.find(&key) else {

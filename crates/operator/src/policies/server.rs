@@ -106,8 +106,6 @@ const DEFAULT_PATIENCE: Duration = Duration::from_secs(10);
 /// The longest timeout of an API server.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
 
-// === impl PolicyServer ===
-
 impl PolicyServer {
     /// Answers from the policies in `store`. `client` has the operator's identity, whether or not this
     /// process leads.
@@ -333,8 +331,6 @@ fn time_limit(query: Option<&str>) -> Duration {
     timeout.min(LONGEST_PATIENCE) * 4 / 5
 }
 
-// === impl PendingReview ===
-
 impl PendingReview {
     fn evaluate(&self, permit: &EvaluationPermit) -> Result<PolicyEvaluation<Verdict>, AnswerError> {
         let attributes = self.review.attributes(self.namespace.as_deref())?;
@@ -357,8 +353,6 @@ impl PendingReview {
     }
 }
 
-// === impl ReferenceReading ===
-
 impl ReferenceReading {
     /// Returns the limits of fetching data for a review, which leave time for the evaluation that follows.
     fn for_review(review: &PolicyReview, deadline: Instant) -> Self {
@@ -371,8 +365,6 @@ impl ReferenceReading {
     }
 }
 
-// === impl Stage ===
-
 impl Stage {
     /// The value of the metrics label `stage`.
     fn name(self) -> &'static str {
@@ -382,8 +374,6 @@ impl Stage {
         }
     }
 }
-
-// === impl AnswerError ===
 
 impl AnswerError {
     fn status(&self) -> StatusCode {

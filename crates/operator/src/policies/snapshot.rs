@@ -49,8 +49,6 @@ pub(super) struct PolicyState {
     pub(super) breaker: Mutex<Breaker>,
 }
 
-// === impl PolicySnapshot ===
-
 impl PolicySnapshot {
     pub(super) fn new(policies: BTreeMap<ObjectKey, Arc<PolicyState>>, is_complete: bool) -> Self {
         let compiled = policies
@@ -106,7 +104,7 @@ impl PolicySnapshot {
         self.suspendable.get(key).map(AsRef::as_ref)
     }
 
-    /// Returns all policies that can be suspended, each with whether it is.
+    /// Returns all policies that can be suspended, each with whether it is suspended.
     pub(super) fn suspensions(&self) -> impl Iterator<Item = (&PolicyKey, bool)> {
         let suspendable = self.suspendable.iter();
         suspendable.map(|(key, state)| (key, state.suspension_cause().is_some()))
@@ -119,8 +117,6 @@ impl PolicySnapshot {
     }
 }
 
-// === impl PolicyVersion ===
-
 impl PolicyVersion {
     pub(super) fn from_object(object: &Value) -> Self {
         Self {
@@ -131,8 +127,6 @@ impl PolicyVersion {
         }
     }
 }
-
-// === impl PolicyState ===
 
 impl PolicyState {
     pub(super) fn new(
@@ -146,12 +140,12 @@ impl PolicyState {
         }
     }
 
-    /// Returns why this process suspends the policy; `None` if it does not.
+    /// Returns the cause for which this process suspends the policy; `None` if the policy is not suspended.
     pub(super) fn suspension_cause(&self) -> Option<SuspensionCause> {
         self.breaker.lock().cause()
     }
 
-    /// Returns the problems found when compiling it.
+    /// Returns the problems found when the policy was compiled.
     pub(super) fn problems(&self) -> Vec<PolicyProblem> {
         match &self.compiled {
             Ok(compiled) => compiled.problems(),

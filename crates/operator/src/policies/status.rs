@@ -15,9 +15,9 @@ use crate::install::status::{ConditionUpdate, Conditions};
 /// Whether the API server sends requests to a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArmingState<'a> {
-    /// It does.
+    /// The API server sends requests to the policy.
     Done,
-    /// Not yet; with the reason if there is one.
+    /// The API server does not send requests yet; with the reason if there is one.
     Waiting(Option<&'a str>),
 }
 

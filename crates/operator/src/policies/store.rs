@@ -21,7 +21,7 @@ use super::{
     snapshot::{PolicySnapshot, PolicyState, PolicyVersion},
 };
 
-/// All policies, compiled.
+/// Keeps a snapshot of all policies, compiled once per generation.
 pub(crate) struct PolicyStore {
     index: Arc<Index>,
     engines: Engines,
@@ -35,8 +35,6 @@ pub(crate) struct PolicyStore {
     /// Serializes updates of the suspension metric.
     counting: Mutex<()>,
 }
-
-// === impl PolicyStore ===
 
 impl PolicyStore {
     /// Creates the store of the policies in `index`, which is empty until [`PolicyStore::run`] fills it.
@@ -111,7 +109,7 @@ impl PolicyStore {
             tokio::select! {
                 () = shutdown.cancelled() => return Ok(()),
                 _ = lists.changed() => {}
-                () = policy_change(&mut changes) => {}
+                () = wait_for_policy_change(&mut changes) => {}
             }
         }
     }
@@ -170,7 +168,7 @@ impl PolicyStore {
                 .retain_policies(next.set.policies().map(|policy| policy.key()));
             self.current.send_replace(next);
             self.count_suspensions();
-            debug!(count, is_complete, "Answering from these policies");
+            debug!(count, is_complete, "Loaded the policies for requests");
         }
         Ok(read)
     }
@@ -194,7 +192,7 @@ impl PolicyStore {
 }
 
 /// Waits until a policy may have changed.
-async fn policy_change(changes: &mut tokio::sync::broadcast::Receiver<windlass_cluster::Change>) {
+async fn wait_for_policy_change(changes: &mut tokio::sync::broadcast::Receiver<windlass_cluster::Change>) {
     loop {
         match changes.recv().await {
             Ok(change) if kinds::is_policy(&Kind::from_key(&change.key)) => return,

@@ -35,8 +35,6 @@ pub(super) struct RequestRefusal {
 /// the webhook.
 const AUDIT_ANNOTATION: &str = "findings";
 
-// === impl Verdict ===
-
 impl Verdict {
     /// Converts the result of override policies.
     pub(super) fn from_override(outcome: OverrideOutcome) -> Self {
@@ -112,8 +110,6 @@ impl Verdict {
         review::answer(response.into())
     }
 }
-
-// === impl RequestRefusal ===
 
 impl RequestRefusal {
     /// A policy denies the request.

@@ -24,8 +24,6 @@ pub(super) const EXCLUSIVE: &str = "Exclusive";
 /// lasts.
 const REPORTED_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
-// === impl CertificateReconciler ===
-
 impl CertificateReconciler {
     /// Returns the namespace of another installation that manages this certificate.
     pub(super) async fn conflicting_namespace(

@@ -29,8 +29,6 @@ pub(super) struct DesiredCertificate {
     pub(super) request: Option<String>,
 }
 
-// === impl DesiredCertificate ===
-
 impl DesiredCertificate {
     pub(super) fn read(key: ObjectKey, object: Arc<Value>) -> Result<Self, ReadCertificateError> {
         let certificate: ServingCertificate = serde_json::from_value(Value::clone(&object))?;
@@ -90,8 +88,6 @@ impl DesiredCertificate {
         }
     }
 }
-
-// === impl CertificateReconciler ===
 
 impl CertificateReconciler {
     /// Returns the desired state of a ServingCertificate, or `None` if it does not exist or is being deleted.

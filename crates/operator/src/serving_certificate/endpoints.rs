@@ -59,7 +59,7 @@ pub(super) async fn observe(
     let dialling: Vec<_> = dialling.collect();
     let answers: Vec<_> = futures::stream::iter(dialling).buffered(DIALS).collect().await;
     for (port, answer) in round.due.iter().zip(answers) {
-        context.metrics.probed("handshake", answer.is_ok());
+        context.metrics.record_probe("handshake", answer.is_ok());
         if matches!(answer, Err(ProbeError::Timeout { .. })) {
             round.silent.insert(port.clone());
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tracing::info;
 use windlass_cluster::{
     IndexedObject, RequestError, keys,
-    telemetry::traces::{OpenSpan, SpanAttribute, spanned},
+    telemetry::traces::{OpenSpan, SpanAttribute, run_in_span},
 };
 use windlass_object::{ObjectKey, names, object};
 use windlass_trust::{
@@ -43,8 +43,6 @@ pub(super) enum StepsOutcome {
     GatherAgain,
 }
 
-// === impl CertificateReconciler ===
-
 impl CertificateReconciler {
     /// Executes all steps, even if one fails, and returns the first error.
     pub(super) async fn execute(
@@ -65,10 +63,10 @@ impl CertificateReconciler {
             let done = match step {
                 Step::ChangeAuthorities { replacing, change } => {
                     let changed = self.change_authorities(desired, gathered, replacing.as_deref(), change);
-                    spanned(step_span(step), changed).await
+                    run_in_span(step_span(step), changed).await
                 }
                 Step::PublishServing(publication) => {
-                    spanned(step_span(step), self.publish(desired, gathered, publication)).await
+                    run_in_span(step_span(step), self.publish(desired, gathered, publication)).await
                 }
                 Step::InjectTarget { target, bundle } => {
                     injections.push((target, bundle));
@@ -79,7 +77,7 @@ impl CertificateReconciler {
                         continue;
                     };
                     let patch = restart_patch(seen, leaf);
-                    spanned(step_span(step), self.patch_workload(workload, &patch)).await
+                    run_in_span(step_span(step), self.patch_workload(workload, &patch)).await
                 }
             };
             match done {
@@ -274,7 +272,7 @@ impl CertificateReconciler {
         if !self.context.is_target_known(target) {
             return Ok(StepsOutcome::Settled);
         }
-        let turn = self.context.pace_of(target).turn().await;
+        let permit = self.context.pace_of(target).acquire().await;
         let Some(seen) = gathered.targets.get(target).map(IndexedObject::read) else {
             return Ok(StepsOutcome::Settled);
         };
@@ -293,12 +291,12 @@ impl CertificateReconciler {
             Err(error) => InjectionOutcome::Refused(error.to_string()),
             Ok(_) => {
                 let version = object::text(&latest, "/metadata/resourceVersion");
-                let is_begun = injection.carries_same_bundles(&seen, &latest)
+                let is_begun = injection.has_same_bundles(&seen, &latest)
                     && self.histories.begin_write(&desired.key, target, version);
                 if !is_begun {
                     return Ok(awaited);
                 }
-                let injected = inject(&self.context.cluster, turn, target, &latest, injection).await;
+                let injected = inject(&self.context.cluster, permit, target, &latest, injection).await;
                 if injected.is_err() {
                     self.histories.abandon_write(&desired.key, target);
                 }
@@ -342,11 +340,11 @@ impl CertificateReconciler {
     }
 
     async fn release(&self, key: &ObjectKey) -> Result<(), RequestError> {
-        let turn = self.context.pace_of(key).turn().await;
+        let permit = self.context.pace_of(key).acquire().await;
         match self.context.index.find(key) {
             Some(target) if self.context.is_target_known(key) => {
                 let kinds = self.context.index.target_kinds();
-                release(&self.context.cluster, turn, key, &target, &kinds).await
+                release(&self.context.cluster, permit, key, &target, &kinds).await
             }
             _ => Ok(()),
         }

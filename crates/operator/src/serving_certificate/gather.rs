@@ -53,8 +53,6 @@ pub(super) struct Gathered {
     pub(super) workloads: BTreeMap<ObjectKey, Workload>,
 }
 
-// === impl CertificateReconciler ===
-
 impl CertificateReconciler {
     /// Gathers everything, including endpoints.
     pub(super) async fn gather(

@@ -30,7 +30,6 @@ pub(super) struct InjectionRecord<'a> {
     pub(super) is_repair: bool,
     /// Field manager of the previous write.
     pub(super) by: Option<&'a str>,
-    /// Outcome of the injection.
     pub(super) injected: &'a InjectionOutcome,
     /// Time of the injection, on the monotonic clock.
     pub(super) uptime: SignedDuration,
@@ -68,8 +67,6 @@ struct Refusal {
     /// Since when writes are refused, on the monotonic clock.
     since: SignedDuration,
 }
-
-// === impl Histories ===
 
 impl Histories {
     /// Adds the history to an observation of all targets, and updates it. `trust` is the trust bundle that

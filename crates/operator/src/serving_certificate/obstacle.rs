@@ -1,4 +1,4 @@
-//! ObstacleBackoff that prevent the observation of a ServingCertificate.
+//! Obstacles that prevent the observation of a ServingCertificate.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
@@ -29,8 +29,6 @@ pub(super) struct ObservationObstacle {
     /// The obstacle, and what to do about it.
     pub(super) message: String,
 }
-
-// === impl ObservationObstacle ===
 
 impl ObservationObstacle {
     /// Creates an obstacle that makes the condition Ready `False`.

@@ -17,8 +17,6 @@ const MIN_PAUSE: Duration = Duration::from_secs(30);
 /// Longest time until the next check.
 const MAX_PAUSE: Duration = Duration::from_secs(300);
 
-// === impl ObstacleBackoff ===
-
 impl ObstacleBackoff {
     /// Records an obstacle. Returns the time until the next check: as long as the obstacle has existed, so
     /// that many obstacles cost little.

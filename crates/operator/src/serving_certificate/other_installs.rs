@@ -21,8 +21,6 @@ struct SeenLease {
     since: Instant,
 }
 
-// === impl OtherInstalls ===
-
 impl OtherInstalls {
     /// Reports whether a Lease, now at `version`, has changed recently or may have.
     pub(super) fn is_renewed(&self, namespace: &str, version: &str, now: Instant) -> bool {

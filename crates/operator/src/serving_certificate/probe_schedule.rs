@@ -58,8 +58,6 @@ struct Silence {
 /// Maximum backoff of a port that does not respond, in polls.
 const MAX_SILENCE_POLLS: u32 = 12;
 
-// === impl ProbeSchedule ===
-
 impl ProbeSchedule {
     /// Creates an empty schedule. A port that does not respond is retried after `poll`, and then after as
     /// long as it has not responded.

@@ -40,8 +40,6 @@ struct PlannedRepair {
     steps: Vec<Step>,
 }
 
-// === impl CertificateReconciler ===
-
 impl CertificateReconciler {
     /// Repairs a target if this is due now. Everything else, including obstacles and refusals, is left to a
     /// reconciliation.

@@ -27,8 +27,6 @@ use crate::{
 /// Maximum length of each list of targets in a status.
 const MAX_LISTED: usize = 20;
 
-// === impl Reconciler ===
-
 impl CertificateReconciler {
     /// Writes the status of a planned rotation.
     pub(super) async fn report(
@@ -137,7 +135,7 @@ impl CertificateReconciler {
         target: &ObjectKey,
         limiter: &RepairLimiter,
     ) {
-        self.context.metrics.repaired(target);
+        self.context.metrics.record_repair(target);
         if !limiter.is_notable() {
             return;
         }
@@ -185,7 +183,7 @@ impl CertificateReconciler {
             .await;
         match written {
             Ok(_) => {}
-            // It was deleted in the meantime.
+            // The ServingCertificate was deleted in the meantime.
             Err(error) if error.is_not_found() => return Ok(()),
             Err(error) => return Err(error.into()),
         }

@@ -16,8 +16,6 @@ pub(super) struct RotationPosition {
     pub(super) next_made: Option<Timestamp>,
 }
 
-// === impl RotationPosition ===
-
 impl RotationPosition {
     /// Computes the position from the CAs and from the phase and steps of their plan. Returns `None` outside
     /// a rotation. The validity of a CA starts `tolerance` before its creation. Stored times are limited to
@@ -100,7 +98,7 @@ fn rotation_start(authorities: &CaState, change: &CaChange) -> Option<(u32, Rota
     }
 }
 
-/// Returns a phase as a span.
+/// Converts a rotation phase to the phase that its trace shows.
 pub(super) fn trace_phase(phase: RotationPhase) -> TracePhase {
     let (number, name) = match phase {
         RotationPhase::Signing => (1, "Signing"),

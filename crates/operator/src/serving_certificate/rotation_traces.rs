@@ -28,8 +28,6 @@ struct FollowedRotation {
     scope: Option<Arc<TraceScope>>,
 }
 
-// === impl RotationTraces ===
-
 impl RotationTraces {
     /// Returns the trace of the rotation that the last reconciliation found.
     pub(super) fn current(&self, certificate: &ObjectKey) -> Option<Arc<TraceScope>> {
@@ -87,8 +85,6 @@ impl RotationTraces {
         scope
     }
 }
-
-// === impl CertificateReconciler ===
 
 impl CertificateReconciler {
     /// Returns the trace of the current rotation, if any.

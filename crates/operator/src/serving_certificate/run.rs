@@ -32,7 +32,6 @@ const WORKER: worker::Settings = worker::Settings::new("serving-certificate", 8)
 /// does not respond takes five seconds.
 const SLOW_AFTER: Duration = Duration::from_secs(4);
 
-/// Settings of the worker for repairs.
 const REPAIRS: worker::Settings = worker::Settings::new("target-repair", WritePace::MAX_LIMIT);
 
 /// Settings of the worker for repairs in a standby process.
@@ -138,8 +137,6 @@ pub fn run(
         tokio::try_join!(rotating, repairing, standing_by).map(|_| ())
     })
 }
-
-// === impl Reconciler ===
 
 impl CertificateReconciler {
     pub(super) async fn reconcile(

@@ -26,8 +26,6 @@ pub(super) struct Secrets {
 #[derive(Default)]
 pub(super) struct KnownSecrets(Mutex<HashMap<ObjectKey, Secrets>>);
 
-// === impl Secrets ===
-
 impl Secrets {
     /// Keeps the parts that a repair needs.
     pub(super) fn from_read(
@@ -68,8 +66,6 @@ impl Secrets {
         ) && is_seen(serving, self.serving.as_ref().map(|secret| &*secret.version))
     }
 }
-
-// === impl KnownSecrets ===
 
 impl KnownSecrets {
     pub(super) fn insert(&self, certificate: &ObjectKey, secrets: Secrets) {

@@ -12,7 +12,7 @@ use windlass_object::{InCluster, ObjectKey, object};
 pub(super) struct ServicePod {
     pub(super) name: String,
     pub(super) created: Option<Timestamp>,
-    /// Its controller, if it has one.
+    /// The controller of the pod, if it has one.
     pub(super) controller: Option<ObjectKey>,
 }
 
@@ -46,8 +46,6 @@ fn selector(service: &Value) -> Option<String> {
         .collect();
     (!terms.is_empty()).then(|| terms.join(","))
 }
-
-// === impl ServicePod ===
 
 impl ServicePod {
     /// Reads a pod. Returns `None` if it has ended or is being deleted.

@@ -50,8 +50,6 @@ struct Server {
 /// Name of the Secret of the ServingCertificate.
 const SECRET: &str = "hook-cert";
 
-// === impl Server ===
-
 impl Server {
     fn new() -> Arc<Self> {
         Self::with_clock_behind(SignedDuration::ZERO)
@@ -203,7 +201,7 @@ impl Server {
             rotations: RotationTraces::default(),
             bundles: Mutex::default(),
             run: 1,
-            since: Leadership::always().acquired().await,
+            since: Leadership::always().wait_until_acquired().await,
         })
     }
 }

@@ -34,8 +34,6 @@ pub struct ConversionPath {
     steps: Vec<HookConversion>,
 }
 
-// === impl HookConversion ===
-
 impl HookConversion {
     pub(super) fn new<Newer: Hook, Older: Hook>(
         request: fn(Newer::Request) -> Older::Request,
@@ -58,8 +56,6 @@ impl fmt::Debug for HookConversion {
         write!(formatter, "{} -> {}", self.newer, self.older)
     }
 }
-
-// === impl ConversionPath ===
 
 impl ConversionPath {
     /// Finds the shortest path from `newer` to `older`.

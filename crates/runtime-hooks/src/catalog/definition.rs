@@ -23,8 +23,6 @@ pub struct HookDefinition {
     response_schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
-// === impl HookDefinition ===
-
 impl HookDefinition {
     /// Returns the definition of `H`.
     pub fn for_hook<H: Hook>() -> Self {
@@ -54,12 +52,12 @@ impl HookDefinition {
         self.has_settings
     }
 
-    /// The `kind` of requests.
+    /// The `kind` of the hook's requests, such as `BeforeClusterCreateRequest`.
     pub fn request_kind(&self) -> String {
         format!("{}Request", self.reference.hook)
     }
 
-    /// The `kind` of responses.
+    /// The `kind` of the hook's responses, such as `BeforeClusterCreateResponse`.
     pub fn response_kind(&self) -> String {
         format!("{}Response", self.reference.hook)
     }

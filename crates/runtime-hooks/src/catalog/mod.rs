@@ -38,14 +38,10 @@ pub struct Catalog {
 pub enum CatalogError {
     /// A hook with the same names is registered.
     #[error("{0} is registered already")]
-    Registered(
-        /// The hook.
-        HookReference,
-    ),
+    Registered(HookReference),
     /// Two hooks have the same path, in which names are in lower case.
     #[error("{0} has the same path as {1}")]
     SamePath(
-        /// The hook.
         HookReference,
         /// The registered hook.
         HookReference,
@@ -60,10 +56,7 @@ pub enum CatalogError {
     ),
     /// The hook is not registered.
     #[error("{0} is not registered")]
-    NotRegistered(
-        /// The hook.
-        HookReference,
-    ),
+    NotRegistered(HookReference),
 }
 
 /// Why a body cannot be converted to another version of its hook.
@@ -77,8 +70,6 @@ pub struct VersionConversionError {
     /// The cause.
     pub problem: DecodeError,
 }
-
-// === impl Catalog ===
 
 impl Catalog {
     /// Creates a catalog without hooks.

@@ -10,8 +10,6 @@ use crate::HookReference;
 /// The prefix of references to schemas.
 const COMPONENTS: &str = "#/components/schemas/";
 
-// === impl Catalog ===
-
 impl Catalog {
     /// Returns the OpenAPI document (version 3.0.0) of all hooks.
     ///

@@ -72,7 +72,8 @@ fake!(Other "Other" "v1alpha1" OtherRequest OtherResponse { name } HookMetadata:
 fake!(Shouted "FAKE" "v1alpha1" ShoutedRequest ShoutedResponse { name } HookMetadata::new());
 fake!(Again "Fake" "v1alpha1" AgainRequest AgainResponse { name } HookMetadata::new());
 
-/// v1alpha1 has no place, which is part of the name there; v1alpha3 calls the name title.
+/// Returns a catalog with three versions of a hook. In v1alpha1, the place is part of the name; v1alpha3
+/// renames the field name to title.
 fn catalog() -> Catalog {
     let mut catalog = Catalog::new();
     catalog.register::<First>().unwrap().register::<Second>().unwrap();

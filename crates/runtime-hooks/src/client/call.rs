@@ -41,13 +41,11 @@ trait ReadResponse: Send + Sized {
 /// A response of a Rust type.
 struct Typed<R>(R);
 
-/// A response as JSON.
+/// A response of any hook, as JSON.
 struct Untyped(Value);
 
 /// The delay between two attempts of one call.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-
-// === impl HookClient ===
 
 impl HookClient {
     /// Returns the names of the handlers that would be called for an object in `namespace`, which is empty
@@ -251,7 +249,7 @@ impl HookClient {
         };
         if handler.failure_policy == FailurePolicy::Ignore && failed.is_ignorable() {
             self.metrics
-                .ignored_failure(request.definition().reference(), handler);
+                .count_ignored_failure(request.definition().reference(), handler);
             warn!(handler = handler.name, error = %failed, "Ignoring a failed call because of failurePolicy Ignore");
             return Ok(R::from_outcome(HookOutcome::default()));
         }
@@ -288,7 +286,7 @@ impl HookClient {
             .is_some_and(|hook| hook.metadata().deprecated)
         {
             self.metrics
-                .deprecated_request(request.definition().reference(), handler);
+                .count_deprecated_request(request.definition().reference(), handler);
             debug!(handler = handler.name, hook = %handler.hook, "The handler answers a deprecated version");
         }
         let permit = self.circuits.admit(&handler.config.server);
@@ -319,7 +317,7 @@ impl HookClient {
             duration: started.elapsed(),
         };
         self.metrics
-            .request(request.definition().reference(), handler, counted);
+            .count_request(request.definition().reference(), handler, counted);
         let (response, outcome) = read?;
         match outcome.status {
             ResponseStatus::Success => {}
@@ -372,7 +370,8 @@ impl HookClient {
                 status: "Unknown",
                 duration: started.elapsed(),
             };
-            self.metrics.request(definition.reference(), handler, counted);
+            self.metrics
+                .count_request(definition.reference(), handler, counted);
             if retries == 0 || !error.is_transient() {
                 return Err(error.into());
             }
@@ -416,8 +415,6 @@ fn has_answered(error: &HandlerError) -> Option<bool> {
     }
 }
 
-// === impl Typed ===
-
 impl<R: HookResponse> ReadResponse for Typed<R> {
     fn read(body: &[u8]) -> Result<(Self, HookOutcome), DecodeError> {
         let response: R = go_json::read(body)?;
@@ -437,8 +434,6 @@ impl<R: HookResponse> ReadResponse for Typed<R> {
         Self(response)
     }
 }
-
-// === impl Untyped ===
 
 impl ReadResponse for Untyped {
     fn read(body: &[u8]) -> Result<(Self, HookOutcome), DecodeError> {

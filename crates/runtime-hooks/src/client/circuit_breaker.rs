@@ -53,8 +53,6 @@ const SERVERS: u64 = 4096;
 /// How long a server that is not called is tracked.
 const IDLE: Duration = Duration::from_secs(600);
 
-// === impl CircuitBreaker ===
-
 impl Default for CircuitBreaker {
     fn default() -> Self {
         Self {
@@ -64,8 +62,6 @@ impl Default for CircuitBreaker {
         }
     }
 }
-
-// === impl Circuits ===
 
 impl Circuits {
     /// Creates circuits; without a breaker all calls are permitted.
@@ -101,8 +97,6 @@ impl Circuits {
         })
     }
 }
-
-// === impl Permit ===
 
 impl Permit {
     /// Reports whether the server has answered, with whatever answer.

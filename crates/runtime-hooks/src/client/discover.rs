@@ -31,8 +31,6 @@ pub enum DiscoverHandlersError {
 /// The timeout of a discovery (`defaultDiscoveryTimeout` of `internal/runtime/client/client.go`).
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-// === impl HookClient ===
-
 impl HookClient {
     /// Calls the Discovery hook of an ExtensionConfig's server. This registers nothing.
     ///
@@ -62,8 +60,8 @@ impl HookClient {
             duration,
         };
         self.metrics
-            .request_of_server(&Discovery::reference(), &config.server, outcome);
-        self.metrics.discovery(&config.name, discovered.is_ok());
+            .count_request_of_server(&Discovery::reference(), &config.server, outcome);
+        self.metrics.count_discovery(&config.name, discovered.is_ok());
         discovered
     }
 }

@@ -10,13 +10,11 @@ use crate::{HookReference, catalog::VersionConversionError, go_json::DecodeError
 
 /// Why a call has no response.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum HookCallError {
     /// The hook is not in the catalog.
     #[error("{0} is not registered in the catalog")]
-    UnknownHook(
-        /// The hook.
-        HookReference,
-    ),
+    UnknownHook(HookReference),
     /// The ExtensionConfigs are not listed yet.
     #[error(transparent)]
     NotListed(#[from] NotListedError),
@@ -29,7 +27,6 @@ pub enum HookCallError {
     /// The handler answers a different hook.
     #[error("extension handler {handler:?} answers {answers}, not {asked}")]
     OtherHook {
-        /// The handler.
         handler: String,
         /// The hook that it answers, in any version.
         answers: String,
@@ -38,16 +35,10 @@ pub enum HookCallError {
     },
     /// The handler does not apply to the namespace.
     #[error("extension handler {handler:?} is not for namespace {namespace:?}")]
-    OtherNamespace {
-        /// The handler.
-        handler: String,
-        /// The namespace.
-        namespace: String,
-    },
+    OtherNamespace { handler: String, namespace: String },
     /// It is unknown whether the handler applies to the namespace.
     #[error("cannot determine whether extension handler {handler:?} applies: {source}")]
     Namespace {
-        /// The handler.
         handler: String,
         /// The cause, which is part of the message.
         source: NamespaceError,
@@ -55,7 +46,6 @@ pub enum HookCallError {
     /// The call of the handler failed.
     #[error("failed to call extension handler {handler:?}: {source}")]
     Handler {
-        /// The handler.
         handler: String,
         /// The cause, which is part of the message.
         source: HandlerError,
@@ -64,6 +54,7 @@ pub enum HookCallError {
 
 /// Why a call of one handler failed.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum HandlerError {
     /// The request or the response cannot be converted between versions.
     #[error(transparent)]
@@ -73,24 +64,17 @@ pub enum HandlerError {
     NoConversion {
         /// The requested version.
         from: HookReference,
-        /// The handler's version.
         to: HookReference,
     },
     /// The request cannot be encoded as JSON.
     #[error("cannot encode the request: {0}")]
-    Encode(
-        /// The cause.
-        serde_json::Error,
-    ),
+    Encode(serde_json::Error),
     /// The request failed.
     #[error(transparent)]
     Post(#[from] PostError),
     /// The response cannot be decoded.
     #[error("failed to decode its response: {0}")]
-    Decode(
-        /// The cause.
-        DecodeError,
-    ),
+    Decode(DecodeError),
     /// The circuit breaker blocks calls to the server.
     #[error("its server did not answer, next call in {:.1}s", .0.as_secs_f32())]
     CircuitOpen(
@@ -102,21 +86,11 @@ pub enum HandlerError {
     OutOfBudget,
     /// The handler reports a failure.
     #[error("got failure response with message: {0}")]
-    Failure(
-        /// The handler's message.
-        String,
-    ),
+    Failure(String),
     /// The handler's status is neither success nor failure.
     #[error("got unknown response status {status:?} with message: {message}")]
-    UnknownStatus {
-        /// The status.
-        status: String,
-        /// The handler's message.
-        message: String,
-    },
+    UnknownStatus { status: String, message: String },
 }
-
-// === impl HandlerError ===
 
 impl HandlerError {
     /// Reports whether `failurePolicy: Ignore` applies: the call itself failed. Configuration errors and

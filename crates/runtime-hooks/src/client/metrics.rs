@@ -101,8 +101,6 @@ const BUCKETS: [f64; 23] = [
     20.0, 30.0, 45.0, 60.0,
 ];
 
-// === impl HookMetrics ===
-
 impl HookMetrics {
     /// Registers all metrics. `registry` must have no prefix, because dashboards for Cluster API use these
     /// names.
@@ -155,7 +153,12 @@ impl HookMetrics {
     }
 
     /// Counts one request to a handler.
-    pub(super) fn request(&self, asked: &HookReference, handler: &RegisteredHandler, outcome: CallOutcome) {
+    pub(super) fn count_request(
+        &self,
+        asked: &HookReference,
+        handler: &RegisteredHandler,
+        outcome: CallOutcome,
+    ) {
         let labels = self.call_labels(asked, handler);
         labels.durations.observe(outcome.duration.as_secs_f64());
         let counters = || {
@@ -177,7 +180,7 @@ impl HookMetrics {
     }
 
     /// Counts one request to a server that is for no handler.
-    pub(super) fn request_of_server(
+    pub(super) fn count_request_of_server(
         &self,
         asked: &HookReference,
         server: &ServerReference,
@@ -189,17 +192,16 @@ impl HookMetrics {
         durations.observe(outcome.duration.as_secs_f64());
     }
 
-    pub(super) fn ignored_failure(&self, asked: &HookReference, handler: &RegisteredHandler) {
+    pub(super) fn count_ignored_failure(&self, asked: &HookReference, handler: &RegisteredHandler) {
         let labels = self.call_labels(asked, handler);
         self.ignored_failures.get_or_create(&labels.handler).inc();
     }
 
-    pub(super) fn deprecated_request(&self, asked: &HookReference, handler: &RegisteredHandler) {
+    pub(super) fn count_deprecated_request(&self, asked: &HookReference, handler: &RegisteredHandler) {
         let labels = self.call_labels(asked, handler);
         self.deprecated_requests.get_or_create(&labels.handler).inc();
     }
 
-    /// Returns the counter for an outcome.
     fn counter(&self, asked: &Shared<RequestLabels>, outcome: CallOutcome) -> Counter {
         let labels = OutcomeLabels {
             code: Code(outcome.code),
@@ -225,7 +227,7 @@ impl HookMetrics {
         written
     }
 
-    pub(super) fn discovery(&self, extension_config: &str, is_success: bool) {
+    pub(super) fn count_discovery(&self, extension_config: &str, is_success: bool) {
         let labels = DiscoveryLabels {
             extension_config: extension_config.to_owned(),
             result: if is_success { "Success" } else { "Failure" },
@@ -249,8 +251,6 @@ pub(super) fn code<T>(answered: &Result<T, PostError>) -> Option<u16> {
     }
 }
 
-// === impl CallLabels ===
-
 impl CallLabels {
     fn matches(&self, asked: &HookReference, handler: &RegisteredHandler) -> bool {
         let (request_labels, handler_labels) = (&*self.asked.0, &*self.handler.0);
@@ -264,8 +264,6 @@ impl CallLabels {
     }
 }
 
-// === impl RequestLabels ===
-
 impl RequestLabels {
     fn new(asked: &HookReference, server: &ServerReference) -> Self {
         Self {
@@ -276,8 +274,6 @@ impl RequestLabels {
         }
     }
 }
-
-// === impl HandlerLabels ===
 
 impl HandlerLabels {
     fn new(handler: &RegisteredHandler) -> Self {
@@ -291,8 +287,6 @@ impl HandlerLabels {
     }
 }
 
-// === impl Shared ===
-
 impl<L> Clone for Shared<L> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
@@ -304,8 +298,6 @@ impl<L: EncodeLabelSet> EncodeLabelSet for Shared<L> {
         self.0.encode(encoder)
     }
 }
-
-// === impl Code ===
 
 impl EncodeLabelValue for Code {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {

@@ -55,7 +55,7 @@ pub struct HookClient {
     retries: u32,
 }
 
-/// Options of a call.
+/// How a hook is called: the time budget, the order of handlers, and the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallOptions {
     /// The budget of all calls together, in addition to each handler's timeout.
@@ -83,16 +83,12 @@ pub enum CallOrder {
 /// How often a failed call of an idempotent hook is retried.
 const RETRIES: u32 = 2;
 
-// === impl CallOptions ===
-
 impl CallOptions {
     /// When the budget ends; [`None`] without a budget.
     fn deadline(&self) -> Option<Instant> {
         self.budget.and_then(|budget| Instant::now().checked_add(budget))
     }
 }
-
-// === impl HookClient ===
 
 impl HookClient {
     /// Creates a client for the handlers of `registry` and the hooks of `catalog`.
@@ -135,7 +131,7 @@ impl HookClient {
         &self.registry
     }
 
-    /// The catalog of hooks.
+    /// The catalog with the hooks that the client can call.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }

@@ -12,6 +12,7 @@ pub trait NamespaceLabels: Send + Sync + 'static {
 
 /// Why the labels of a namespace are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum NamespaceError {
     /// The namespace does not exist.
     #[error("namespace {0:?} not found")]
@@ -24,7 +25,6 @@ pub enum NamespaceError {
     Read {
         /// The name of the namespace.
         namespace: String,
-        /// The cause.
         problem: String,
     },
 }
@@ -32,8 +32,6 @@ pub enum NamespaceError {
 /// No source: a handler with a namespaceSelector causes an error.
 #[derive(Clone, Copy, Debug)]
 pub struct NoNamespaces;
-
-// === impl NoNamespaces ===
 
 impl NamespaceLabels for NoNamespaces {
     fn labels(&self, namespace: String) -> BoxFuture<'_, Result<Value, NamespaceError>> {

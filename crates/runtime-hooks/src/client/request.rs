@@ -32,8 +32,6 @@ pub(super) struct HandlerRequest {
     pub(super) conversion: ConversionPath,
 }
 
-// === impl PreparedRequest ===
-
 impl<'a> PreparedRequest<'a> {
     /// Encodes `request` once for all handlers.
     ///
@@ -59,7 +57,6 @@ impl<'a> PreparedRequest<'a> {
         })
     }
 
-    /// The hook of the request.
     pub(super) fn definition(&self) -> &HookDefinition {
         self.definition
     }

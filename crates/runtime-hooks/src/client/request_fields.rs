@@ -11,7 +11,6 @@ use serde_json::{Error, Map, Value};
 pub(super) struct RequestFields {
     /// All fields except `kind`, `apiVersion` and `settings`, each after a comma: `,"cluster":{}`.
     pub(super) text: Vec<u8>,
-    /// The settings.
     pub(super) settings: Map<String, Value>,
 }
 
@@ -21,8 +20,6 @@ struct FieldWriter {
     /// The pending key of a map.
     key: Option<String>,
 }
-
-// === impl RequestFields ===
 
 impl RequestFields {
     /// Serializes the fields of `request`.
@@ -37,8 +34,6 @@ impl RequestFields {
         })
     }
 }
-
-// === impl FieldWriter ===
 
 impl FieldWriter {
     fn write<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), Error> {

@@ -22,8 +22,6 @@ const GOOD_FOR: Duration = Duration::from_secs(600);
 /// The maximum size of all responses together, in bytes.
 const LARGEST: u64 = 32 << 20;
 
-// === impl ResponseCache ===
-
 impl ResponseCache {
     pub(super) fn new() -> Self {
         let weight = |_: &CacheKey, body: &Bytes| u32::try_from(body.len() + 128).unwrap_or(u32::MAX);

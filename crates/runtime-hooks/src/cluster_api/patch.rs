@@ -34,8 +34,6 @@ object! {
     }
 }
 
-// === impl PatchType ===
-
 impl PatchType {
     fn as_str(&self) -> &str {
         match self {
@@ -73,8 +71,6 @@ impl fmt::Display for PatchType {
         formatter.write_str(self.as_str())
     }
 }
-
-// === impl Patch ===
 
 impl Patch {
     /// Creates a patch with the operations of `patch` (RFC 6902).

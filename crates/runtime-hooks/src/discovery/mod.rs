@@ -54,8 +54,9 @@ pub enum FailurePolicy {
 
 /// Why an answer is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum DiscoveryError {
-    /// It is not JSON.
+    /// The answer is not JSON.
     #[error("the answer is not JSON: {0}")]
     NotJson(
         /// The parse error.
@@ -63,18 +64,10 @@ pub enum DiscoveryError {
     ),
     /// The server reports a failure.
     #[error("got failure response with message: {0}")]
-    Failure(
-        /// The server's message.
-        String,
-    ),
+    Failure(String),
     /// The server's status is neither success nor failure.
     #[error("got unknown response status {status:?} with message: {message}")]
-    UnknownStatus {
-        /// The status.
-        status: String,
-        /// The server's message.
-        message: String,
-    },
+    UnknownStatus { status: String, message: String },
     /// Handlers are invalid.
     #[error("{}", .0.join("; "))]
     Invalid(
@@ -260,8 +253,6 @@ fn excerpt(text: &str) -> String {
     text::tidied(text).chars().take(LONGEST_MESSAGE).collect()
 }
 
-// === impl Handler ===
-
 impl Handler {
     /// Returns the handler for the status of the ExtensionConfig `config`, where its name includes that of
     /// the ExtensionConfig.
@@ -277,8 +268,6 @@ impl Handler {
         status
     }
 }
-
-// === impl FailurePolicy ===
 
 impl FailurePolicy {
     /// The value in JSON.

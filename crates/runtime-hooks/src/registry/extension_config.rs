@@ -23,7 +23,7 @@ pub struct ExtensionConfig {
     pub name: String,
     /// The resourceVersion; empty for an ExtensionConfig that is not in a cluster.
     pub resource_version: String,
-    /// The server.
+    /// The server to call, and the CAs that verify it.
     pub server: ServerReference,
     /// A LabelSelector of namespaces whose objects the handlers are called for; `{}` selects all.
     pub namespace_selector: Value,
@@ -33,13 +33,13 @@ pub struct ExtensionConfig {
 
 /// Why an ExtensionConfig is invalid.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ExtensionConfigError {
     /// A field is invalid.
     #[error("{path}: {problem}")]
     Field {
         /// The path of the field.
         path: &'static str,
-        /// The problem.
         problem: &'static str,
     },
     /// The server cannot be called.
@@ -53,6 +53,7 @@ pub enum ExtensionConfigError {
 /// Why the handlers in an ExtensionConfig's status must not be called (`validateExtensionConfig` of Cluster
 /// API's `core/reconcilers/extensionconfig`).
 #[derive(Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum NotDiscoveredError {
     /// There is no trust bundle.
     #[error("caBundle is not set on ExtensionConfig {0}")]
@@ -93,15 +94,12 @@ pub enum NotDiscoveredError {
         index: usize,
         /// The field of the handler.
         field: &'static str,
-        /// The problem.
         problem: String,
     },
 }
 
 /// Pauses reconciliation of an ExtensionConfig (`PausedAnnotation` of Cluster API).
 const PAUSED: &str = "cluster.x-k8s.io/paused";
-
-// === impl ExtensionConfig ===
 
 impl ExtensionConfig {
     /// Reads an ExtensionConfig of v1beta2 or v1alpha1.

@@ -59,9 +59,9 @@ pub struct RegisteredHandler {
 /// The state of an ExtensionConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistrationState {
-    /// Its handlers are registered.
+    /// The current handlers are registered.
     Registered,
-    /// Its previous handlers are registered, because the current ones are invalid for this reason.
+    /// The previous handlers are registered, because the current ones are invalid for this reason.
     Kept(String),
     /// No handler is registered, for this reason.
     Waiting(String),
@@ -110,8 +110,6 @@ struct KnownConfig {
 
 /// The default timeout of a handler (`runtimehooksv1.DefaultHandlersTimeoutSeconds`).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-
-// === impl Registry ===
 
 impl Registry {
     /// Creates a registry for the ExtensionConfigs of a cluster; lookups fail until [`Self::mark_listed`].
@@ -281,8 +279,6 @@ fn registered_handlers(
     Ok(registered)
 }
 
-// === impl RegisteredHandler ===
-
 impl RegisteredHandler {
     /// Creates a handler of the server of `config`.
     pub(crate) fn new(config: Arc<ExtensionConfig>, handler: Handler) -> Self {
@@ -309,8 +305,6 @@ impl RegisteredHandler {
         &self.path
     }
 }
-
-// === impl Known ===
 
 impl Known {
     fn replace(&mut self, config: String, handlers: Vec<RegisteredHandler>) {

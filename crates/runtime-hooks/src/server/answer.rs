@@ -58,8 +58,6 @@ const LONGEST_MESSAGE: usize = 512;
 /// The largest request body (`maxExtensionRequestBodyBytes` of `exp/runtime/server/server.go`).
 const LONGEST_BODY: usize = 20 << 20;
 
-// === impl HookEndpoint ===
-
 impl HookEndpoint {
     pub(super) fn new(
         hook: HookReference,

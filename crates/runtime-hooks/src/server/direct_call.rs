@@ -15,30 +15,22 @@ use crate::{
 
 /// Why a call has no response.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum CallDirectlyError {
     /// The request cannot be encoded as JSON.
     #[error("cannot write the request: {0}")]
-    Request(
-        /// The cause.
-        String,
-    ),
+    Request(String),
     /// The server answered with an HTTP error, which callers count as a failed call.
     #[error("answered {status}: {message}")]
     Status {
         /// The HTTP status.
         status: StatusCode,
-        /// The server's message.
         message: String,
     },
     /// The response is not valid for the hook.
     #[error("cannot read the response: {0}")]
-    Response(
-        /// The cause.
-        DecodeError,
-    ),
+    Response(DecodeError),
 }
-
-// === impl HookServer ===
 
 impl HookServer {
     /// Calls a handler by its name, which is ignored for a singleton. A response that reports a failure is

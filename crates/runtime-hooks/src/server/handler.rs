@@ -78,16 +78,12 @@ struct TypedResponse<R> {
     response: R,
 }
 
-// === impl CallContext ===
-
 impl CallContext {
     /// The time until the caller's deadline.
     pub fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 }
-
-// === impl IntoHookResponse ===
 
 impl<H: Hook<Response = R>, R: HookResponse> IntoHookResponse<H> for R {
     fn into_hook_response(self) -> R {
@@ -101,8 +97,6 @@ impl<H: Hook, E: Display> IntoHookResponse<H> for Result<H::Response, E> {
         self.unwrap_or_else(|error| failure::<H>(format!("{error:#}")))
     }
 }
-
-// === impl HandlerFunction ===
 
 impl<H, F> HandlerFunction<H, F> {
     pub(super) fn new(function: F) -> Self {
@@ -130,8 +124,6 @@ where
         write::<H>(failure::<H>(message))
     }
 }
-
-// === impl JsonHandler ===
 
 impl<F> JsonHandler<F> {
     pub(super) fn new(definition: &HookDefinition, function: F) -> Self {

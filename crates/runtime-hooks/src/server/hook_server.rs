@@ -51,31 +51,19 @@ pub struct HookServer {
 pub enum AddHandlerError {
     /// The hook is not in the catalog.
     #[error("{0} is not registered")]
-    UnknownHook(
-        /// The hook.
-        HookReference,
-    ),
+    UnknownHook(HookReference),
     /// The server answers Discovery itself.
     #[error("Discovery is answered by the server itself")]
     Discovery,
     /// The name is not a DNS label; it becomes part of a path and of the full name.
     #[error("name {0:?} must be a DNS label")]
-    Name(
-        /// The name.
-        String,
-    ),
+    Name(String),
     /// The name is in use, for this or another hook.
     #[error("duplicate name {0:?}")]
-    DuplicateName(
-        /// The name.
-        String,
-    ),
+    DuplicateName(String),
     /// The hook is a singleton and has a handler.
     #[error("{0} already has a handler")]
-    Singleton(
-        /// The hook.
-        HookReference,
-    ),
+    Singleton(HookReference),
     /// The timeout is out of range.
     #[error("timeoutSeconds must be 0 to {LONGEST_TIMEOUT}, not {0}")]
     Timeout(
@@ -83,8 +71,6 @@ pub enum AddHandlerError {
         i32,
     ),
 }
-
-// === impl HookServer ===
 
 impl HookServer {
     /// Creates a server without handlers for the hooks of `catalog`.

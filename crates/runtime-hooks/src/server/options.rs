@@ -21,8 +21,6 @@ pub(super) const LONGEST_TIMEOUT: u8 = 30;
 /// The default timeout of a handler, in seconds.
 const DEFAULT_TIMEOUT: u8 = 10;
 
-// === impl HandlerOptions ===
-
 impl HandlerOptions {
     /// The timeout of a call whose caller does not send one.
     pub(super) fn timeout(&self) -> Duration {

@@ -43,8 +43,6 @@ pub(crate) struct Extension {
 /// Resolves every name to one address.
 struct FixedAddress(SocketAddr);
 
-// === impl Extension ===
-
 impl Extension {
     /// Starts a server with a certificate of `authority`, which requests client certificates of `clients`.
     pub(crate) async fn start(authority: &TestAuthority, clients: Option<&TestAuthority>) -> Self {

@@ -1,4 +1,4 @@
-//! Our client and our server, over TLS.
+//! The client and the server of this crate, connected over TLS.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! HTTP requests as raw bytes over TLS, unlike those of our client.
+//! HTTP requests as raw bytes over TLS, which the client of this crate would never send.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,8 +24,6 @@ struct Raw {
     authority: TestAuthority,
     server: Extension,
 }
-
-// === impl Raw ===
 
 impl Raw {
     async fn new() -> Self {
@@ -80,7 +78,8 @@ fn request(version: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
 
 /// The status of each response, and whether its body reports success.
 fn answers(received: &str) -> Vec<(u16, bool)> {
-    received.split("HTTP/1.")
+    received
+        .split("HTTP/1.")
         .skip(1)
         .map(|answer| {
             (
@@ -189,7 +188,10 @@ async fn a_truncated_body_is_rejected() {
         .unwrap();
     stream.shutdown().await.unwrap();
     let received = rest(&mut stream).await;
-    assert!(answers(&received).iter().all(|(_, is_success)| !is_success), "{received}");
+    assert!(
+        answers(&received).iter().all(|(_, is_success)| !is_success),
+        "{received}"
+    );
     assert_eq!(
         answers(&raw.exchange(&request("1.1", &["Content-Length: 2"], b"{}")).await),
         [(200, true)]

@@ -27,8 +27,6 @@ struct Callers {
     stop: Arc<AtomicBool>,
 }
 
-// === impl Callers ===
-
 impl Callers {
     /// Starts callers that call continuously; no call may fail.
     fn start(client: &HookClient) -> Self {

@@ -1,5 +1,5 @@
 //! The client's contract with foreign servers: the behaviours of Cluster API's own client one by one, and its
-//! bugs, which our client does not have.
+//! bugs, which this client does not have.
 
 #![allow(
     clippy::unwrap_used,

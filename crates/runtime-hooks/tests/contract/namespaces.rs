@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::peer::{Names, client, config, handler};
 
-/// One namespace.
+/// A source of namespaces that knows only one.
 struct One;
 
 impl NamespaceLabels for One {

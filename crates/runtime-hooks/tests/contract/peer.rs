@@ -33,7 +33,6 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tower::service_fn;
 
-/// A recorded request.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedRequest {
     pub(crate) method: Method,
@@ -65,7 +64,7 @@ pub(crate) struct Peer {
     answer: Arc<Mutex<Answer>>,
 }
 
-/// A certificate of its own CA, in PEM.
+/// A certificate, and the CA that issued it, in PEM.
 pub(crate) struct Issued {
     pub(crate) ca_bundle: String,
     pub(crate) certificate: String,
@@ -75,8 +74,6 @@ pub(crate) struct Issued {
 /// Resolves the names of Services to servers.
 #[derive(Clone, Default)]
 pub(crate) struct Names(pub(crate) BTreeMap<String, SocketAddr>);
-
-// === impl Answer ===
 
 impl Answer {
     pub(crate) fn json(value: &Value) -> Self {
@@ -106,8 +103,6 @@ impl Answer {
     }
 }
 
-// === impl Issued ===
-
 impl Issued {
     /// Issues a certificate for the Service `name` in `system`.
     pub(crate) fn new(name: &str) -> Self {
@@ -127,8 +122,6 @@ impl Issued {
         }
     }
 }
-
-// === impl Peer ===
 
 impl Peer {
     /// Starts the server of the Service `name` in `system`.
@@ -196,8 +189,6 @@ impl Peer {
         Ok(answer.response().await)
     }
 }
-
-// === impl Names ===
 
 impl Names {
     pub(crate) fn new(peers: &[(&str, &Peer)]) -> Self {

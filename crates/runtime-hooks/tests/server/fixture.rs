@@ -26,8 +26,6 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-// === impl Answer ===
-
 impl Answer {
     pub(crate) async fn read(response: Response<Full<Bytes>>) -> Self {
         let (parts, body) = response.into_parts();

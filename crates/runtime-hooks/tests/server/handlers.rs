@@ -17,7 +17,6 @@ use serde_json::json;
 
 use crate::fixture::{FIRST, first, post};
 
-/// An error with a cause.
 struct WithCause;
 
 impl fmt::Display for WithCause {

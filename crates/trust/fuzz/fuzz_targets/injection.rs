@@ -99,8 +99,6 @@ static TRUST: LazyLock<[TrustBundle; 2]> = LazyLock::new(|| {
 /// A kind by field paths, as users add them.
 const ADDED: &str = "Gateway";
 
-// === impl TargetBase ===
-
 impl TargetBase<'_> {
     fn object(&self) -> Value {
         let service = json!({"namespace": "system", "name": "hook", "port": 443});
@@ -150,8 +148,6 @@ impl TargetBase<'_> {
     }
 }
 
-// === impl Name ===
-
 impl Name<'_> {
     fn text(&self) -> &str {
         match self {
@@ -175,8 +171,6 @@ impl Name<'_> {
         }
     }
 }
-
-// === impl Replacement ===
 
 impl Replacement<'_> {
     fn value(&self) -> Value {
@@ -202,8 +196,6 @@ impl Replacement<'_> {
         }
     }
 }
-
-// === impl Edit ===
 
 impl Edit<'_> {
     fn make(&self, target: &mut Value, place: u16) {
@@ -364,7 +356,7 @@ fuzz_target!(|input: Input<'_>| {
     let carrying = target.clone();
     if inject(&injections[1], second, &mut target, &kinds) {
         assert!(inject(&injections[0], first, &mut target, &kinds));
-        assert!(injections[0].carries_same_bundles(&carrying, &target));
+        assert!(injections[0].has_same_bundles(&carrying, &target));
     }
 
     let _ = (

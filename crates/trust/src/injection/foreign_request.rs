@@ -25,8 +25,6 @@ pub(super) struct ForeignRequest<'a> {
     value: &'a str,
 }
 
-// === impl ForeignRequest ===
-
 impl<'a> ForeignRequest<'a> {
     /// Returns the request of `target` to a replaced CA injector; `None` if it has none, or an annotation of
     /// Windlass. Ignores ConfigMaps: service-ca writes the one CA of all Services to these.

@@ -46,8 +46,6 @@ pub enum CaBundle {
     Read(pem::PemContents),
 }
 
-// === impl Holder ===
-
 impl<'a> Holder<'a> {
     /// Returns every instance of `place` in `target`. `guards` are further values that must be unchanged on a
     /// write.
@@ -154,7 +152,7 @@ impl<'a> Holder<'a> {
     }
 
     /// Reports whether clients read the same CA bundle from both.
-    pub(super) fn carries_same_bundle_as(&self, other: &Self) -> bool {
+    pub(super) fn has_same_bundle_as(&self, other: &Self) -> bool {
         // Parsing is slow, so the raw values are compared first.
         self.value() == other.value() || self.ca_bundle() == other.ca_bundle()
     }
@@ -168,8 +166,6 @@ impl<'a> Holder<'a> {
             && TrustBundle::new(reading.certificates.iter().cloned()).is_ok_and(|carried| carried == *trust)
     }
 }
-
-// === impl CaBundle ===
 
 impl CaBundle {
     fn read(value: Option<&Value>, encoding: Encoding) -> Self {

@@ -46,8 +46,6 @@ pub struct Injection {
     differing: Mutex<Option<(String, bool)>>,
 }
 
-// === impl Injection ===
-
 impl Injection {
     /// Creates an injection of `trust`, which must have no expired certificates, into the places in `scope`.
     pub fn new(trust: TrustBundle, scope: InjectionScope) -> Self {
@@ -93,10 +91,10 @@ impl Injection {
         }
         ManagedElsewhere::check(target, self.scope.kinds())?;
         let holders = self.holders(target);
-        Ok(holders.filter(|holder| !self.carries_trust(holder)).collect())
+        Ok(holders.filter(|holder| !self.has_trust_bundle(holder)).collect())
     }
 
-    fn carries_trust(&self, holder: &Holder<'_>) -> bool {
+    fn has_trust_bundle(&self, holder: &Holder<'_>) -> bool {
         let Some(text) = holder.text() else { return false };
         if text == self.value(holder) {
             return true;
@@ -139,9 +137,9 @@ impl Injection {
     }
 
     /// Reports whether both states of a target have the same CA bundles in the same places.
-    pub fn carries_same_bundles(&self, before: &Value, after: &Value) -> bool {
+    pub fn has_same_bundles(&self, before: &Value, after: &Value) -> bool {
         let is_same = |(before, after): (Holder<'_>, Holder<'_>)| {
-            before.pointer == after.pointer && before.carries_same_bundle_as(&after)
+            before.pointer == after.pointer && before.has_same_bundle_as(&after)
         };
         let (before, after): (Vec<_>, Vec<_>) =
             (self.holders(before).collect(), self.holders(after).collect());

@@ -19,11 +19,9 @@ pub struct InjectionScope {
     requested: Vec<CaSources>,
     /// The servers, one of which a place must call; `None` for no restriction.
     names: Option<DnsNames>,
-    /// The kinds of targets.
+    /// The kinds that have CA bundles, and their places.
     kinds: Arc<TargetKinds>,
 }
-
-// === impl InjectionScope ===
 
 impl InjectionScope {
     /// Returns the scope with every place of any target.
@@ -83,7 +81,6 @@ impl InjectionScope {
         kind.map(|kind| kind.reader).unwrap_or_default()
     }
 
-    /// Returns the kinds of targets.
     pub(crate) fn kinds(&self) -> &TargetKinds {
         &self.kinds
     }

@@ -99,7 +99,7 @@ pub static KINDS: LazyLock<Vec<TargetKind>> = LazyLock::new(|| {
             vec![CaBundlePlace::client_config(None, "/spec")],
         ),
         TargetKind {
-            // Cluster API before 1.11.
+            // Served by Cluster API before 1.11.
             older: &["v1alpha1"],
             ..kind(
                 [
@@ -159,8 +159,6 @@ fn kind([group, version, kind, plural]: [&'static str; 4], places: Vec<CaBundleP
     }
 }
 
-// === impl TargetKind ===
-
 impl TargetKind {
     /// Returns `group/version` of the preferred version, or only the version for the core group.
     pub fn api_version(&self) -> String {
@@ -176,7 +174,7 @@ impl TargetKind {
         KINDS.iter().find(|known| known.is(group, kind))
     }
 
-    /// Reports whether this is the kind with that group and name.
+    /// Reports whether this target kind has that group and kind.
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind
     }
@@ -203,8 +201,6 @@ impl TargetKind {
             .collect()
     }
 }
-
-// === impl TargetKinds ===
 
 impl TargetKinds {
     /// Returns [`KINDS`] and `added`.
@@ -241,7 +237,7 @@ impl TargetKinds {
         &self.running
     }
 
-    /// Returns all kinds.
+    /// Returns all kinds that can be targets, built-in and added ones.
     pub fn all(&self) -> impl Iterator<Item = &TargetKind> {
         KINDS.iter().chain(&self.added)
     }

@@ -8,6 +8,7 @@ use super::kinds::TargetKinds;
 
 /// Another controller writes the CA bundle of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum ManagedElsewhere {
     /// The target requests injection from both.
     #[error(
@@ -16,7 +17,6 @@ pub enum ManagedElsewhere {
     Both {
         /// The other controller.
         injector: CaInjector,
-        /// Its annotation.
         annotation: &'static str,
     },
     /// The target requests injection from a CA injector that Windlass replaces, but that is running.
@@ -26,12 +26,9 @@ pub enum ManagedElsewhere {
     AtWork {
         /// The other controller.
         injector: CaInjector,
-        /// Its annotation.
         annotation: &'static str,
     },
 }
-
-// === impl ManagedElsewhere ===
 
 impl ManagedElsewhere {
     /// Checks whether another controller writes the CA bundle of `target`.

@@ -58,8 +58,6 @@ pub enum InvalidPath {
 /// Fields that only Kubernetes or the status subresource writes.
 const RESERVED: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-// === impl CaBundlePlace ===
-
 impl CaBundlePlace {
     /// Returns the place of `caBundle` in a client configuration.
     pub(super) fn client_config(list: Option<&'static str>, holder: &'static str) -> Self {

@@ -21,16 +21,16 @@ use super::{foreign_request::ForeignRequest, kinds::TargetKinds};
 pub enum CaSource {
     /// A ServingCertificate.
     ServingCertificate {
-        /// Its namespace.
+        /// Namespace of the source.
         namespace: String,
-        /// Its name.
+        /// Name of the source.
         name: String,
     },
     /// `ca.crt` of a Secret that allows injection.
     Secret {
-        /// Its namespace.
+        /// Namespace of the source.
         namespace: String,
-        /// Its name.
+        /// Name of the source.
         name: String,
         /// How the Secret allows it.
         consent: Consent,
@@ -104,8 +104,6 @@ pub enum InvalidRequest {
     Both,
 }
 
-// === impl CaRequests ===
-
 impl CaRequests {
     /// Reads the annotations of `target`. Empty annotations are ignored.
     ///
@@ -177,8 +175,6 @@ impl CaRequests {
     }
 }
 
-// === impl Consent ===
-
 impl Consent {
     /// All variants.
     pub const ALL: [Self; 3] = [Self::Windlass, Self::CertManager, Self::NotNeeded];
@@ -192,8 +188,6 @@ impl Consent {
         }
     }
 }
-
-// === impl CaSource ===
 
 impl CaSource {
     fn is_certificate(&self) -> bool {
@@ -226,8 +220,6 @@ fn annotations(target: &Value) -> impl Iterator<Item = RequestAnnotation<'_>> {
         })
     })
 }
-
-// === impl RequestAnnotation ===
 
 impl RequestAnnotation<'_> {
     fn read(&self) -> Result<CaSources, InvalidRequest> {

@@ -51,8 +51,6 @@ const NEXT: Place = Place {
     key: "next.key",
 };
 
-// === impl CaSecret ===
-
 impl CaSecret {
     /// Returns the key of the Secret, which is in the operator's namespace.
     pub fn key(own_namespace: &str, certificate: &ObjectKey) -> ObjectKey {

@@ -37,10 +37,8 @@ pub enum WriteBundleError {
     Bundle(#[from] TrustBundleError),
 }
 
-/// Stands for the signer of a certificate that names no issuer key, or a wrong one.
+/// Key identifier for the unknown signer of a certificate that names no issuer key, or a wrong one.
 const UNKNOWN_KEY: KeyId = Digest([0; 20]);
-
-// === impl CertificateStore ===
 
 impl CertificateStore {
     /// Adds a certificate that is known to be authentic: a CA of Windlass, or one that targets trust.
@@ -96,7 +94,7 @@ impl CertificateStore {
         summary
     }
 
-    /// Returns a certificate.
+    /// Returns the certificate with this identifier.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ pub struct Mint<'a> {
 /// Why a certificate was not created.
 #[derive(Debug, Error)]
 pub enum IssueCaError {
-    /// It could not be issued.
+    /// The certificate could not be issued.
     #[error(transparent)]
     Issue(#[from] IssueError),
     /// A certificate that it requires is missing.
@@ -37,8 +37,6 @@ pub enum IssueCaError {
     #[error("the signing CA's private key is missing")]
     NoKey,
 }
-
-// === impl Mint ===
 
 impl Mint<'_> {
     /// Returns the terms of a certificate with a new serial number.

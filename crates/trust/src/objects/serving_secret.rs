@@ -37,11 +37,9 @@ pub struct SecretContents<'a> {
     pub trust: &'a TrustBundle,
     /// The CA that signed the leaf.
     pub authority: Option<&'a Certificate>,
-    /// The namespace of the operator.
+    /// Namespace of the Windlass installation, which the Secret records.
     pub operator_namespace: &'a str,
 }
-
-// === impl ServingSecret ===
 
 impl ServingSecret {
     /// Returns why the Secret must not be written, or `None` if it may be.
@@ -158,7 +156,6 @@ impl ServingSecret {
     }
 }
 
-/// Returns `owners` with the ServingCertificate.
 fn owners_with_certificate(owners: &[Value], requirements: &CertificateRequirements<'_>) -> Vec<Value> {
     let mut owners = owners.to_vec();
     owners.retain(|owner| object::text(owner, "/kind") != Some(requirements.certificate.kind.as_str()));

@@ -42,14 +42,12 @@ struct PreviousCa {
     replaced: Timestamp,
 }
 
-/// A [`PreviousCa`] as JSON.
+/// The JSON form of a [`PreviousCa`].
 #[derive(Serialize, Deserialize)]
 struct Stored {
     certificate: String,
     replaced: Timestamp,
 }
-
-// === impl SourceRecord ===
 
 impl SourceRecord {
     /// Creates the record of a source that was not recorded before.
@@ -222,10 +220,8 @@ impl SourceRecord {
     }
 }
 
-// === impl PreviousCa ===
-
 impl PreviousCa {
-    /// Returns until when it is trusted.
+    /// Returns until when the previous CA is trusted.
     fn until(&self) -> Timestamp {
         let end = self.replaced.checked_add(MAX_OVERLAP).unwrap_or(Timestamp::MAX);
         end.min(self.certificate.not_after())

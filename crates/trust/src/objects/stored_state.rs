@@ -40,8 +40,6 @@ struct Versioned<'a> {
     authorities: &'a CaState,
 }
 
-// === impl StoredState ===
-
 impl StoredState {
     /// Parses `state.json`. Without a version it is in the oldest format.
     pub(super) fn read(json: Option<&[u8]>) -> Self {
@@ -67,8 +65,6 @@ pub(super) fn write(authorities: &CaState) -> Result<Vec<u8>, serde_json::Error>
         authorities,
     })
 }
-
-// === impl StoredCertificates ===
 
 impl StoredCertificates {
     pub(super) fn iter(&self) -> impl Iterator<Item = &Certificate> {

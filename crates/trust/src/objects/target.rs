@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_carries_what_all_its_webhooks_carry() {
+    fn a_target_trusts_what_all_its_webhooks_trust() {
         let mut certificates = CertificateStore::default();
         let roots = [1, 2, 3].map(|generation| sample::authority(generation).certificate().clone());
         let bundle = |count: usize| TrustBundle::new(roots[..count].iter().cloned()).unwrap();

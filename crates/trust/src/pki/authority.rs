@@ -91,8 +91,6 @@ pub enum ReadAuthorityError {
     Mismatch,
 }
 
-// === impl CertificateAuthority ===
-
 impl CertificateAuthority {
     /// Creates a root that may sign only for `names`. `generation` counts the CAs of a ServingCertificate and
     /// is part of the common name, which clients log as `candidate authority certificate …`.
@@ -239,8 +237,6 @@ impl CertificateAuthority {
         Issuer::new(parameters, self.key.pair())
     }
 }
-
-// === impl Terms ===
 
 impl Terms {
     /// Returns the validity of a certificate that must not outlive `others`.

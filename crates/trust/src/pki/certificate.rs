@@ -37,7 +37,7 @@ pub enum InspectError {
     Extension(String),
 }
 
-/// The parsed fields.
+/// Fields of a certificate that Windlass uses.
 #[derive(Clone)]
 struct Facts {
     common_name: Option<String>,
@@ -53,8 +53,6 @@ struct Facts {
     is_authority: bool,
     path_length: Option<u32>,
 }
-
-// === impl Certificate ===
 
 impl Certificate {
     /// Parses a certificate in DER.
@@ -101,7 +99,7 @@ impl Certificate {
         &self.facts.serial
     }
 
-    /// Returns the validity.
+    /// Returns the period in which the certificate is valid.
     pub fn validity(&self) -> Validity {
         self.facts.validity
     }
@@ -116,7 +114,7 @@ impl Certificate {
         &self.facts.dns_names
     }
 
-    /// Reports whether it has exactly these names.
+    /// Reports whether the certificate's DNS names are exactly `names`.
     pub fn is_for(&self, names: &DnsNames) -> bool {
         names.iter().eq(self.facts.dns_names.iter().map(String::as_str))
     }
@@ -153,7 +151,7 @@ impl Certificate {
         &self.facts.public_key
     }
 
-    /// Reports whether it may sign certificates.
+    /// Reports whether this is the certificate of a CA.
     pub fn is_authority(&self) -> bool {
         self.facts.is_authority
     }
@@ -243,8 +241,6 @@ impl fmt::Display for Certificate {
         )
     }
 }
-
-// === impl Facts ===
 
 impl Facts {
     fn from_x509(parsed: &X509Certificate<'_>) -> Result<Self, InspectError> {

@@ -33,8 +33,6 @@ pub enum ReadCredentialsError {
     Mismatch,
 }
 
-// === impl Credentials ===
-
 impl Credentials {
     /// Combines a leaf, its intermediates and its key.
     ///

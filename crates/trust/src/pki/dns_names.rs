@@ -21,8 +21,6 @@ pub struct InvalidDnsNames(
     pub Vec<String>,
 );
 
-// === impl DnsNames ===
-
 impl DnsNames {
     /// Returns the names of a Service inside the cluster, followed by `extra` names, all in lower case. An
     /// extra name may start with `*.`.

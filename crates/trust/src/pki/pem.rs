@@ -67,8 +67,6 @@ struct Block {
     has_headers: bool,
 }
 
-// === impl PemContents ===
-
 impl PemContents {
     /// Reports whether everything but the certificates is skipped by clients such as Go's.
     pub fn is_usable(&self) -> bool {
@@ -80,8 +78,6 @@ impl PemContents {
         })
     }
 }
-
-// === impl Block ===
 
 impl Block {
     fn finish(self, reading: &mut PemContents) {

@@ -12,7 +12,7 @@ use super::Certificate;
 /// A private key with its public key. Its memory is wiped on drop, as far as the libraries that use it allow.
 pub struct PrivateKey(KeyPair);
 
-/// The algorithm of a key.
+/// Algorithm and size of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyAlgorithm {
     /// ECDSA on a NIST curve of this many bits.
@@ -29,8 +29,6 @@ pub enum KeyAlgorithm {
     "not a PKCS#8 private key (PEM block PRIVATE KEY) of a supported algorithm (ECDSA P-256, P-384; RSA from 2048 bits)"
 )]
 pub struct ReadPrivateKeyError;
-
-// === impl PrivateKey ===
 
 impl PrivateKey {
     /// Parses PEM with one PKCS#8 block `PRIVATE KEY`.
@@ -52,7 +50,7 @@ impl PrivateKey {
         Zeroizing::new(self.0.serialize_pem())
     }
 
-    /// Reports whether it is the key of `certificate`.
+    /// Reports whether `certificate` contains the public key of this private key.
     pub fn belongs_to(&self, certificate: &Certificate) -> bool {
         self.0.subject_public_key_info() == certificate.public_key()
     }
@@ -93,8 +91,6 @@ impl fmt::Debug for PrivateKey {
         f.write_str("PrivateKey(redacted)")
     }
 }
-
-// === impl KeyAlgorithm ===
 
 impl From<PublicKey<'_>> for KeyAlgorithm {
     fn from(key: PublicKey<'_>) -> Self {

@@ -15,8 +15,6 @@ pub struct Validity {
     pub not_after: Timestamp,
 }
 
-// === impl Validity ===
-
 impl Validity {
     /// Returns the validity, cut at `end`.
     #[must_use]

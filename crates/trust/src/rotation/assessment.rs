@@ -9,7 +9,7 @@ pub struct Assessments {
     pub trusted: Assessment,
     /// Every ready endpoint serves a valid and trusted certificate.
     pub served: Assessment,
-    /// The other two are met, and nothing blocks the next renewal.
+    /// `trusted` and `served` are met, and nothing blocks the next renewal.
     pub ready: Assessment,
 }
 
@@ -20,7 +20,7 @@ pub struct Assessment {
     pub status: ConditionStatus,
     /// The reason in CamelCase.
     pub reason: Reason,
-    /// The message.
+    /// What the state is, and what to do.
     pub message: String,
 }
 
@@ -52,7 +52,7 @@ pub enum Reason {
     Blocked,
     /// The Service does not exist.
     NoService,
-    /// No endpoint is ready.
+    /// The Service has no ready endpoints.
     NoReadyEndpoints,
     /// An endpoint serves a certificate that has expired or is not trusted.
     NotServed,
@@ -69,16 +69,12 @@ pub enum Reason {
     InvalidDurations,
 }
 
-// === impl ConditionStatus ===
-
 impl fmt::Display for ConditionStatus {
     /// Writes the status as in a condition.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
 }
-
-// === impl Assessment ===
 
 impl Assessment {
     pub(super) fn met(reason: Reason, message: String) -> Self {
@@ -105,8 +101,6 @@ impl Assessment {
         }
     }
 }
-
-// === impl Reason ===
 
 impl fmt::Display for Reason {
     /// Writes the reason as in a condition.

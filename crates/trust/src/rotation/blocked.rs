@@ -18,16 +18,16 @@ pub enum Blocked {
     /// A target rejects the trust bundle. Other targets are still updated, and what this one trusts stays
     /// trusted.
     Target {
-        /// The target.
+        /// Key of the target.
         target: ObjectKey,
         /// The error from the API server.
         message: String,
     },
     /// Another controller removes the trust bundle from a target. Windlass restores it each time.
     Contested {
-        /// The target.
+        /// Key of the target.
         target: ObjectKey,
-        /// Who does so, and how often.
+        /// The other controller, and how often it removes the trust bundle.
         contested: Contested,
     },
     /// An endpoint still serves a replaced certificate although its server had time to reload.
@@ -116,8 +116,6 @@ pub(super) fn blocked(situation: &Situation<'_>) -> Vec<Blocked> {
         .chain(request)
         .collect()
 }
-
-// === impl Blocked ===
 
 impl fmt::Display for Blocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -55,14 +55,14 @@ pub struct CaState {
 pub struct Ca {
     /// The generation: the CAs of a ServingCertificate are numbered from 1.
     pub generation: u32,
-    /// Its self-signed certificate.
+    /// Self-signed certificate of the CA.
     pub certificate: CertificateId,
-    /// When it started to sign.
+    /// When the CA started to sign.
     pub signs_since: Option<Timestamp>,
-    /// Whether its matching key was read. Observed, never stored.
+    /// Whether the matching key was read. Observed, never stored.
     #[serde(skip)]
     pub has_key: bool,
-    /// Whether it may sign the names in the spec. Observed, never stored.
+    /// Whether the CA may sign the names in the spec. Observed, never stored.
     #[serde(skip)]
     pub matches_spec: bool,
 }
@@ -76,7 +76,7 @@ pub enum Trust {
     Distributing,
     /// Targets are being updated in the same write that removes the retired CAs.
     Retiring,
-    /// Every target was read back with it, at that time.
+    /// Every target was read back with the next CA, at that time.
     Known(Mark),
 }
 
@@ -95,9 +95,9 @@ pub struct Published {
 /// A CA to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CaTemplate {
-    /// Its generation, which is part of its common name.
+    /// Generation of the CA, which is part of its common name.
     pub generation: u32,
-    /// Its validity.
+    /// When the CA is valid.
     pub validity: Validity,
 }
 
@@ -117,9 +117,9 @@ pub enum CaChange {
     },
     /// Keep trusting CAs that signed served certificates although the Secret does not contain them.
     Adopt {
-        /// The CAs.
+        /// The CAs to keep.
         certificates: Vec<CertificateId>,
-        /// Until when they are kept for servers that cannot be observed.
+        /// Until when the CAs are kept for servers that cannot be observed.
         until: Timestamp,
     },
     /// Record a request. From then on it is executed even if the annotation is removed.
@@ -135,9 +135,9 @@ pub enum CaChange {
     IssueNext(CaTemplate),
     /// Record that the serving Secret was read back.
     RecordPublished {
-        /// The certificates in it, and when.
+        /// The certificates in the Secret, and when they were read back.
         published: Published,
-        /// The serving certificate in it.
+        /// The serving certificate in the Secret.
         leaf: CertificateId,
     },
     /// Record that all endpoints serve the certificate in the Secret, so earlier ones are no longer served.
@@ -146,7 +146,7 @@ pub enum CaChange {
     RecordTrust(Trust),
     /// Make the next CA the current one and delete the key of the previous one.
     Promote {
-        /// When it starts to sign.
+        /// When the next CA starts to sign.
         at: Timestamp,
         /// Validity of the cross certificate, which is the last signature of the previous CA. `None` if that
         /// CA is distrusted or its key is lost.
@@ -184,8 +184,6 @@ pub trait Issuer {
     ) -> Result<CertificateId, Self::Error>;
 }
 
-// === impl CaState ===
-
 impl CaState {
     /// Reports whether there is no CA.
     pub fn is_empty(&self) -> bool {
@@ -213,7 +211,7 @@ impl CaState {
             .collect()
     }
 
-    /// Reports whether that CA's key is compromised.
+    /// Reports whether the key of `authority` is compromised.
     pub fn distrusts(&self, authority: &CertificateId) -> bool {
         self.distrusted.contains(&authority.key_id)
     }

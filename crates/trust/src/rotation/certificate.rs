@@ -37,13 +37,13 @@ pub struct ParseDigestError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateId {
-    /// Identifies the certificate.
+    /// SHA-256 of the certificate, which identifies it.
     pub fingerprint: Fingerprint,
-    /// The key in it.
+    /// Identifier of the certified key.
     pub key_id: KeyId,
-    /// The key that signed it; its own for a root.
+    /// Identifier of the key that signed the certificate; for a root, its own key.
     pub issuer_key_id: KeyId,
-    /// Its validity.
+    /// When the certificate is valid.
     #[serde(flatten)]
     pub validity: Validity,
 }
@@ -61,8 +61,6 @@ pub struct Chain {
 /// A set of CA certificates, ordered by fingerprint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrustSet(BTreeSet<CertificateId>);
-
-// === impl Digest ===
 
 impl KeyId {
     /// Converts a key identifier. One that is not 20 bytes long is hashed to that length.
@@ -123,16 +121,14 @@ impl<const N: usize> From<Digest<N>> for String {
     }
 }
 
-// === impl Certificate ===
-
 impl CertificateId {
-    /// Reports whether it is valid at that time.
+    /// Reports whether the certificate is valid at `moment`.
     pub fn is_valid_at(&self, moment: Timestamp) -> bool {
         self.validity.contains(moment)
     }
 
-    /// Reports whether it has expired. Used where a certificate that is not valid yet is acceptable: Windlass
-    /// created it, so the wall clock must have been set back.
+    /// Reports whether the certificate has expired at `moment`. Used where a certificate that is not valid
+    /// yet is acceptable: Windlass created it, so the wall clock must have been set back.
     pub fn has_ended_at(&self, moment: Timestamp) -> bool {
         self.validity.is_over(moment)
     }
@@ -142,8 +138,6 @@ impl CertificateId {
         self.issuer_key_id == authority.key_id
     }
 }
-
-// === impl TrustBundle ===
 
 impl TrustSet {
     /// Reports whether the certificate is in the set.

@@ -24,8 +24,6 @@ pub struct Mark {
     pub uptime: SignedDuration,
 }
 
-// === impl ClockReading ===
-
 impl ClockReading {
     /// Returns the least possible time since `mark`. Jumps of the wall clock do not matter. For a mark of
     /// another process, this process's own start counts, because that process's clock ended with it.

@@ -11,8 +11,6 @@ pub struct EndpointCounts {
     pub current: usize,
 }
 
-// === impl EndpointCounts ===
-
 impl EndpointCounts {
     /// Counts ready endpoints and those that serve the certificate in the Secret.
     pub(super) fn from_endpoints(situation: &Situation<'_>) -> Self {

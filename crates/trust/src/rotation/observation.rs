@@ -16,7 +16,7 @@ use crate::rotation::{
 /// `endpoints` are complete.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// The clocks.
+    /// The time by both clocks.
     pub clock: ClockReading,
     /// The CA Secret in the operator's namespace, if it exists. If it is unreadable, it holds
     /// [`CaState::default`].
@@ -29,7 +29,7 @@ pub struct Observation {
     pub refused_for: Option<SignedDuration>,
     /// Kinds of targets that were never listed: any object of them may request the trust bundle.
     pub unlisted: Vec<String>,
-    /// The Service.
+    /// The Service of the ServingCertificate, with its pods.
     pub service: ObservedService,
     /// When this process last saw that a target, or `ca.crt`, lost the next CA after all had it. A new
     /// process starts without this, and restarts its waits.
@@ -69,7 +69,7 @@ pub struct PublishedSecret {
 /// An object that requests the trust bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// Key of the object.
+    /// Kind, namespace and name of the target.
     pub id: ObjectKey,
     /// The trust bundle in it; `None` if it is absent or is not exactly CA certificates in PEM. For several
     /// webhooks, the certificates that all of them have.
@@ -87,9 +87,9 @@ pub struct Target {
 /// The Service of the ServingCertificate.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObservedService {
-    /// Its name in the spec.
+    /// Name of the Service in the spec.
     pub name: String,
-    /// Whether it exists.
+    /// Whether the Service exists.
     pub exists: bool,
     /// How many selected pods are not endpoints yet. Each may serve the contents of the Secret from when it
     /// was created. `None` if pods cannot be listed.
@@ -101,9 +101,9 @@ pub struct ObservedService {
 pub struct ObservedEndpoint {
     /// The pod, or the address if there is no pod.
     pub name: String,
-    /// Whether it receives requests.
+    /// Whether the endpoint is ready, and so receives requests.
     pub ready: bool,
-    /// When its pod was created, if known.
+    /// When the pod was created, if known.
     pub created: Option<Timestamp>,
     /// The chains that it presented on its observed ports.
     pub chains: Vec<Chain>,
@@ -114,9 +114,9 @@ pub struct ObservedEndpoint {
 /// A Deployment, StatefulSet or DaemonSet that runs pods of the Service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObservedWorkload {
-    /// Key of the workload.
+    /// Kind, namespace and name of the workload.
     pub id: ObjectKey,
-    /// The names of its pods that may not serve the certificate in the Secret.
+    /// The names of the workload's pods that may not serve the certificate in the Secret.
     pub pods: BTreeSet<String>,
     /// Whether a restart may leave no pod ready: strategy Recreate, or one replica that cannot surge.
     pub costs_requests: bool,
@@ -125,8 +125,6 @@ pub struct ObservedWorkload {
     /// The serving certificate of its last restart, from the annotation of its pod template.
     pub restarted_for: Option<Fingerprint>,
 }
-
-// === impl Observation ===
 
 impl Observation {
     /// Creates an empty observation: no Secrets, targets or Service.
@@ -208,10 +206,8 @@ pub fn blocks_rotation(target: &ObjectKey) -> bool {
     target.namespace.is_none()
 }
 
-// === impl Target ===
-
 impl Target {
-    /// Reports whether it may be written now.
+    /// Reports whether the target may be written now.
     pub(super) fn is_due(&self) -> bool {
         self.contested
             .as_ref()
@@ -225,22 +221,20 @@ impl Target {
             .is_some_and(|contested| contested.repairs > 1)
     }
 
-    /// Reports whether it carries that CA, or, if another controller overwrites it, whether Windlass wrote
-    /// that CA.
+    /// Reports whether the target's CA bundle contains `authority`, or, if another controller overwrites the
+    /// bundle, whether Windlass last wrote it with `authority`.
     pub(super) fn trusts_or_was_given(&self, authority: &CertificateId) -> bool {
         let given = self.last_written.as_ref().filter(|_| self.is_contested());
         self.trusts(authority) || given.is_some_and(|given| given.contains(authority))
     }
 
-    /// Reports whether it carries that CA.
+    /// Reports whether the target carries that CA.
     pub fn trusts(&self, authority: &CertificateId) -> bool {
         self.bundle
             .as_ref()
             .is_some_and(|bundle| bundle.contains(authority))
     }
 }
-
-// === impl PublishedSecret ===
 
 impl PublishedSecret {
     /// Lists the fingerprints of the certificates that servers load.
@@ -261,8 +255,6 @@ impl PublishedSecret {
     }
 }
 
-// === impl ObservedEndpoint ===
-
 impl ObservedEndpoint {
     /// Describes why its certificate is unknown; `None` if it was observed.
     pub(super) fn unobserved_reason(&self) -> Option<String> {
@@ -270,7 +262,7 @@ impl ObservedEndpoint {
         Some(format!("{}: {why}", self.name))
     }
 
-    /// Reports whether it serves exactly that certificate on every port.
+    /// Reports whether the endpoint serves exactly `leaf` on every port.
     pub fn serves(&self, leaf: Option<&CertificateId>) -> bool {
         let is_it = |chain: &Chain| Some(chain.leaf.fingerprint) == leaf.map(|leaf| leaf.fingerprint);
         self.unobservable.is_none() && !self.chains.is_empty() && self.chains.iter().all(is_it)

@@ -32,8 +32,6 @@ pub struct Contested {
     pub wait: Option<SignedDuration>,
 }
 
-// === impl RepairLimiter ===
-
 impl RepairLimiter {
     /// Creates the limiter of a target that was never repaired.
     pub const fn new() -> Self {
@@ -99,8 +97,6 @@ impl std::fmt::Display for RepairLimiter {
         write_contested(f, self.by.as_deref(), self.rounded_repairs())
     }
 }
-
-// === impl Contested ===
 
 impl std::fmt::Display for Contested {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

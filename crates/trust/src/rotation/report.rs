@@ -13,7 +13,7 @@ use crate::rotation::{
     step::Step,
 };
 
-/// Phase of a rotation.
+/// How far a rotation has progressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RotationPhase {
     /// The next CA is trusted everywhere and has signed nothing yet.

@@ -22,7 +22,7 @@ use super::{
 pub struct RotationPlan {
     /// The steps, each of which is safe on its own. After a change of the CA Secret, plan again immediately.
     pub steps: Vec<Step>,
-    /// Phase of the rotation.
+    /// How far the rotation has progressed.
     pub phase: RotationPhase,
     /// After how long to plan again if the observation does not change earlier.
     pub wake_up: SignedDuration,

@@ -27,17 +27,15 @@ pub(super) struct Situation<'a> {
 /// How urgently the next CA must take over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Urgency {
-    /// It is not due.
+    /// No rotation is due.
     NotDue,
-    /// It is due; a rotation in progress finishes first.
+    /// A rotation is due; one in progress finishes first.
     Due,
     /// The current CA cannot sign the names in the spec.
     Needed,
     /// The current CA's key is compromised.
     Emergency,
 }
-
-// === impl Situation ===
 
 impl<'a> Situation<'a> {
     pub(super) fn new(observation: &'a Observation, timing: &'a Timing) -> Self {
@@ -217,7 +215,7 @@ impl<'a> Situation<'a> {
         published.into_iter().chain(observed.copied())
     }
 
-    /// Reports whether that CA signed the leaf and the leaf may not have expired.
+    /// Reports whether `authority` signed `leaf`, which may not have expired yet.
     pub(super) fn is_needed_for(&self, leaf: &CertificateId, authority: &CertificateId) -> bool {
         leaf.is_signed_by(authority)
             && self.now() <= self.timing.expired_by_any_clock(leaf.validity.not_after)

@@ -26,14 +26,14 @@ pub enum Step {
     PublishServing(Publication),
     /// Write the trust bundle to a target, provided that it is unchanged.
     InjectTarget {
-        /// The target.
+        /// Key of the target.
         target: ObjectKey,
         /// The desired trust bundle.
         bundle: TrustSet,
     },
     /// Restart the pods of a workload, and record the serving certificate in its pod template.
     RestartRollout {
-        /// The workload.
+        /// Key of the workload.
         workload: ObjectKey,
         /// The serving certificate that its pods did not load.
         leaf: Fingerprint,
@@ -58,18 +58,16 @@ pub struct Publication {
 /// The origin of the published serving certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Leaf {
-    /// Keep the current one and its key.
+    /// Keep the current certificate and its key.
     Keep,
-    /// Issue a new one with a new key.
+    /// Issue a new certificate with a new key.
     Issue {
-        /// The CA that signs it.
+        /// Key of the CA that signs the certificate.
         by: KeyId,
-        /// Its validity.
+        /// When the certificate is valid.
         validity: Validity,
     },
 }
-
-// === impl Step ===
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,8 +91,6 @@ impl fmt::Display for Step {
         }
     }
 }
-
-// === impl CaChange ===
 
 impl fmt::Display for CaChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -40,13 +40,13 @@ pub struct Timing {
 
 /// Why nothing can be issued with these durations.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum TimingProblem {
     /// CAs would be replaced faster than the certificates they sign.
     #[error(
         "ca.duration must be at least twice as long as duration: {authority_life:#} is less than twice {leaf_life:#}"
     )]
     AuthorityTooShort {
-        /// The CA's lifetime.
         authority_life: SignedDuration,
         /// The serving certificate's lifetime.
         leaf_life: SignedDuration,
@@ -62,8 +62,6 @@ pub enum TimingProblem {
         least: SignedDuration,
     },
 }
-
-// === impl Timing ===
 
 impl Default for Timing {
     fn default() -> Self {

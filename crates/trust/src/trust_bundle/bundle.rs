@@ -38,8 +38,6 @@ pub enum TrustBundleError {
     TooLong(usize),
 }
 
-// === impl TrustBundle ===
-
 impl TrustBundle {
     /// Creates the trust bundle with these certificates.
     ///

@@ -36,16 +36,12 @@ struct Rotation {
     older: TrustBundle,
 }
 
-// === impl Clock ===
-
 impl TimeProvider for Clock {
     fn current_time(&self) -> Option<UnixTime> {
         let seconds = u64::try_from(NOW.as_second()).unwrap();
         Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
     }
 }
-
-// === impl Rotation ===
 
 impl Rotation {
     /// Uses keys 0 to 3 for the CAs and key 4 for the leaves.
@@ -78,12 +74,13 @@ impl Rotation {
         for (server, client, credentials, trust, accepted) in [
             ("old leaf", "old bundle", &self.old_leaf, &self.old, true),
             ("old leaf", "older bundle", &self.old_leaf, &self.older, true),
-            // This is why targets get the new bundle only after every endpoint was seen with the new leaf.
+            // Clients with the new bundle reject the old leaf. So targets get the bundle only after every
+            // endpoint was seen with the new leaf.
             ("old leaf", "new bundle", &self.old_leaf, &self.new, false),
             ("new leaf", "old bundle", &self.new_leaf, &self.old, true),
             ("new leaf", "older bundle", &self.new_leaf, &self.older, true),
             ("new leaf", "new bundle", &self.new_leaf, &self.new, true),
-            // This is the purpose of the cross certificate.
+            // Clients with the old bundle accept the new leaf through the cross certificate.
             (
                 "new leaf alone",
                 "old bundle",
@@ -128,7 +125,7 @@ fn every_client_accepts_every_leaf_it_may_see() {
 }
 
 #[test]
-fn the_same_holds_with_rsa() {
+fn every_client_accepts_every_rsa_leaf_it_may_see() {
     Rotation::with_keys(|index| rsa_key_pair(index).into()).check();
 }
 

@@ -24,12 +24,9 @@ pub(super) enum Untrusted {
     Refused {
         /// The server's own certificate.
         leaf: String,
-        /// The client's error.
         error: webpki::Error,
     },
 }
-
-// === impl TrustBundle ===
 
 impl TrustBundle {
     /// Verifies a server that is called by `host` and presents `chain`, leaf first, as a TLS client does.

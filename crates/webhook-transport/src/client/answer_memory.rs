@@ -53,8 +53,6 @@ pub(super) const SMALL: usize = 64 << 10;
 
 const KIB: usize = 1 << 10;
 
-// === impl AnswerMemory ===
-
 impl AnswerMemory {
     /// Creates memory for answers of at most `largest` bytes each, which share `shared` bytes.
     pub(super) fn new(largest: usize, shared: usize) -> Self {
@@ -108,8 +106,6 @@ impl AnswerMemory {
     }
 }
 
-// === impl GrowingAnswer ===
-
 impl GrowingAnswer {
     /// Appends bytes, after waiting for memory if necessary.
     pub(super) async fn extend(&mut self, read: &[u8]) -> Result<(), TooLargeError> {
@@ -140,8 +136,6 @@ impl GrowingAnswer {
         })
     }
 }
-
-// === impl HeldAnswer ===
 
 impl AsRef<[u8]> for HeldAnswer {
     fn as_ref(&self) -> &[u8] {
@@ -241,7 +235,7 @@ mod tests {
             let mut other = memory.answer();
             let mut third = memory.answer();
             assert!(reads_without_waiting(&mut one, LARGEST) && reads_without_waiting(&mut other, LARGEST));
-            // It is dropped while it waits.
+            // The third answer is dropped while it waits.
             assert!(!reads_without_waiting(&mut third, LARGEST));
         }
         assert_eq!(memory.shared.available_permits(), LARGEST / KIB);

@@ -48,15 +48,11 @@ pub(super) struct Connector {
 /// this.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-// === impl SystemResolver ===
-
 impl Resolve for SystemResolver {
     fn resolve(&self, host: String, port: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
         Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
     }
 }
-
-// === impl Connector ===
 
 impl Connector {
     pub(super) fn new(options: &TransportOptions) -> Self {

@@ -41,7 +41,7 @@ pub struct Transport {
     pools: Cache<PoolKey, Pool>,
 }
 
-/// Identifies a pool.
+/// Identifies a pool of connections.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct PoolKey {
     server: ServerReference,
@@ -92,8 +92,6 @@ const POOLS: u64 = 4096;
 /// How long an unused pool is kept.
 const POOL_IDLE: Duration = Duration::from_secs(600);
 
-// === impl TransportOptions ===
-
 impl Default for TransportOptions {
     fn default() -> Self {
         Self {
@@ -109,8 +107,6 @@ impl Default for TransportOptions {
         }
     }
 }
-
-// === impl Transport ===
 
 impl Transport {
     /// Creates a transport without connections.

@@ -14,16 +14,14 @@ use crate::ServerReference;
 
 /// Why a call has no answer.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the message explains each field")]
 pub enum PostError {
     /// The server cannot be verified.
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// The path is not valid in a request.
     #[error("{0:?} is not a path")]
-    Path(
-        /// The path.
-        String,
-    ),
+    Path(String),
     /// The connection or the TLS handshake failed.
     #[error("cannot connect: {0}")]
     Connect(
@@ -38,10 +36,7 @@ pub enum PostError {
     ),
     /// The call timed out.
     #[error("no answer within {:.1}s", .0.as_secs_f32())]
-    Timeout(
-        /// The timeout.
-        Duration,
-    ),
+    Timeout(Duration),
     /// The answer exceeds the size limit.
     #[error("the answer is larger than {0} bytes")]
     TooLarge(
@@ -51,7 +46,6 @@ pub enum PostError {
     /// The status is not 200. Redirects are not followed.
     #[error("HTTP {status}{}", if .excerpt.is_empty() { String::new() } else { format!(": {excerpt}") })]
     Status {
-        /// The status.
         status: StatusCode,
         /// The beginning of the response body.
         excerpt: String,
@@ -62,8 +56,6 @@ pub enum PostError {
 
 /// Characters of a response body that an error quotes.
 const MAX_EXCERPT: usize = 512;
-
-// === impl PostError ===
 
 impl PostError {
     /// Reports whether an immediate retry may succeed.
@@ -89,8 +81,6 @@ impl PostError {
         }
     }
 }
-
-// === impl Transport ===
 
 impl Transport {
     /// Posts JSON to `path` of a server, appended verbatim to the server's prefix, and returns the answer.

@@ -25,22 +25,14 @@ pub enum TrustError {
     NothingUsable,
     /// The system's root certificates cannot be loaded.
     #[error("the system's root certificates cannot be used: {0}")]
-    SystemRoots(
-        /// The cause.
-        rustls::Error,
-    ),
+    SystemRoots(rustls::Error),
     /// TLS cannot be set up.
     #[error("cannot set up TLS: {0}")]
-    Tls(
-        /// The cause.
-        String,
-    ),
+    Tls(String),
 }
 
 /// The TLS configuration for one trust bundle.
 pub(super) struct ServerTrust(ClientConfig);
-
-// === impl ServerTrust ===
 
 impl ServerTrust {
     /// Trusts the certificates of `ca_bundle`, in PEM. Invalid certificates are skipped, as in Go.

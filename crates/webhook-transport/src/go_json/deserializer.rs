@@ -15,8 +15,6 @@ use serde_json::{Map, Value};
 /// A value to deserialize with Go's rules.
 pub(super) struct GoValue(pub(super) Value);
 
-// === impl GoValue ===
-
 /// The zero value that null is read as, for each type.
 macro_rules! zeros {
     ($($method:ident: $visit:ident($zero:expr)),+ $(,)?) => { $(

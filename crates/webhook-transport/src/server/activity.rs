@@ -17,8 +17,6 @@ struct Requests {
     has_had_request: bool,
 }
 
-// === impl Activity ===
-
 impl Activity {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self(watch::Sender::default()))
@@ -57,8 +55,6 @@ impl Activity {
         }
     }
 }
-
-// === impl ActiveRequest ===
 
 impl Drop for ActiveRequest {
     fn drop(&mut self) {

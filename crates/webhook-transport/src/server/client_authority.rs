@@ -20,14 +20,12 @@ pub struct ClientAuthority {
     is_required: bool,
 }
 
-/// The loaded CAs.
+/// Verifies client certificates with the CAs that were last loaded.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
     pub(super) authorities: Vec<CertificateDer<'static>>,
     pub(super) verifier: Arc<dyn ClientCertVerifier>,
 }
-
-// === impl ClientAuthority ===
 
 impl ClientAuthority {
     /// Rejects clients without a certificate signed by a CA in `file`, which is PEM.

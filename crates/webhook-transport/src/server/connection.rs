@@ -64,8 +64,6 @@ const LEAVING: Duration = Duration::from_secs(1);
 /// The maximum number of concurrent requests on one connection.
 const STREAMS: u32 = 100;
 
-// === impl ServedConnection ===
-
 impl ServedConnection {
     pub(super) async fn serve<S: WebhookService>(
         self,

@@ -48,8 +48,6 @@ struct Connection {
     evicted: CancellationToken,
 }
 
-// === impl ConnectionSlots ===
-
 impl ConnectionSlots {
     /// Creates `count` slots.
     pub fn new(count: usize) -> Arc<Self> {
@@ -83,8 +81,6 @@ impl ConnectionSlots {
     }
 }
 
-// === impl Table ===
-
 impl Table {
     fn evict_one(&mut self) {
         let mut slots: HashMap<IpAddr, usize> = HashMap::new();
@@ -110,8 +106,6 @@ impl Table {
     }
 }
 
-// === impl ConnectionSlot ===
-
 impl ConnectionSlot {
     /// Records that a request is active.
     pub fn begin_request(self: &Arc<Self>) -> SlotRequest {
@@ -120,7 +114,7 @@ impl ConnectionSlot {
     }
 
     /// Waits until this connection is evicted.
-    pub async fn evicted(&self) {
+    pub async fn wait_for_eviction(&self) {
         self.evicted.cancelled().await;
     }
 
@@ -140,8 +134,6 @@ impl Drop for ConnectionSlot {
         self.slots.table.lock().connections.remove(&self.number);
     }
 }
-
-// === impl SlotRequest ===
 
 impl Drop for SlotRequest {
     fn drop(&mut self) {

@@ -24,8 +24,6 @@ pub struct ServerOptions {
     pub drain_timeout: Option<Duration>,
 }
 
-// === impl ServerOptions ===
-
 impl ServerOptions {
     /// The values of [`Self::default`].
     pub const DEFAULT: Self = Self {

@@ -14,21 +14,21 @@ pub fn reply_json(body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     reply(StatusCode::OK, "application/json", body.into())
 }
 
-/// A plain text response for errors.
+/// Returns a plain text response for an error.
 pub fn reply_text(status: StatusCode, message: impl Into<Bytes>) -> Response<Full<Bytes>> {
     reply(status, "text/plain; charset=utf-8", message.into())
 }
 
 /// The response to a method other than POST.
 pub fn only_post() -> Response<Full<Bytes>> {
-    let mut response = reply_text(StatusCode::METHOD_NOT_ALLOWED, "only POST is answered");
+    let mut response = reply_text(StatusCode::METHOD_NOT_ALLOWED, "only POST is supported");
     response
         .headers_mut()
         .insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }
 
-/// The message of a panic.
+/// Returns the message of a panic, if it is a string.
 pub fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -29,7 +29,7 @@ pub enum Encryption {
 /// The HTTP versions that clients are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HttpVersions {
-    /// HTTP/1.1.
+    /// Only HTTP/1.1.
     Http1,
     /// HTTP/2, and HTTP/1.1 for clients without HTTP/2.
     Http1And2,
@@ -50,8 +50,6 @@ struct Configuration {
 /// The ALPN name of HTTP/2 (RFC 9113, section 3.2).
 pub(super) const HTTP2: &[u8] = b"h2";
 
-// === impl HttpVersions ===
-
 impl HttpVersions {
     fn protocols(self) -> Vec<Vec<u8>> {
         let http1 = b"http/1.1".to_vec();
@@ -61,8 +59,6 @@ impl HttpVersions {
         }
     }
 }
-
-// === impl ServerTls ===
 
 impl ServerTls {
     /// Requests no client certificate.
@@ -137,8 +133,6 @@ impl fmt::Debug for ServerTls {
         formatter.debug_struct("ServerTls").finish_non_exhaustive()
     }
 }
-
-// === impl Configuration ===
 
 impl Configuration {
     fn new(

@@ -20,7 +20,7 @@ use super::{
 /// A service that answers requests, for example a `tower` service or an `axum` router. The client must have
 /// read a response within [`ServerOptions::idle_timeout`].
 pub trait WebhookService: Clone + Send + 'static {
-    /// The body of responses.
+    /// The type of response bodies.
     type Body: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static;
     /// Why there is no response; the connection is closed.
     type Error: Into<Box<dyn Error + Send + Sync>>;
@@ -71,8 +71,6 @@ pub async fn serve<S: WebhookService>(
     server.drain().await;
 }
 
-// === impl WebhookService ===
-
 impl<S, B> WebhookService for S
 where
     S: Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
@@ -90,8 +88,6 @@ where
         tower::ServiceExt::oneshot(self, request)
     }
 }
-
-// === impl WebhookServer ===
 
 impl WebhookServer {
     /// Creates a server without listeners.
@@ -188,7 +184,7 @@ impl WebhookServer {
         self.connections.spawn(async move {
             let ended = tokio::select! {
                 ended = connection.serve(stream, encryption, service) => ended,
-                () = slot.evicted() => Err(io::Error::other("closed to make room for another connection").into()),
+                () = slot.wait_for_eviction() => Err(io::Error::other("closed to make room for another connection").into()),
                 () = aborted.cancelled() => Ok(()),
             };
             if let Err(error) = ended {

@@ -24,7 +24,7 @@ fn patient() -> ServerOptions {
 async fn wait_until_closed(stream: &mut (impl AsyncReadExt + Unpin)) {
     let mut rest = Vec::new();
     let read = timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
-    // It may be closed in any way.
+    // The server may close the connection with or without an error.
     drop(read.expect("the connection is closed"));
 }
 

@@ -1,4 +1,4 @@
-//! The server over real TLS.
+//! Tests of the server with real TLS connections.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,5 +10,5 @@
 mod certificates;
 mod client;
 mod connections;
-mod shutdown;
 mod server;
+mod shutdown;

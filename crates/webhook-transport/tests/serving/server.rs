@@ -60,8 +60,6 @@ pub(crate) struct Served {
     pub(crate) folder: TempDir,
 }
 
-// === impl Served ===
-
 impl Served {
     pub(crate) fn new() -> Self {
         let (authority, folder) = (TestAuthority::new("first"), TempDir::new().unwrap());
@@ -84,8 +82,6 @@ impl Served {
     }
 }
 
-// === impl Server ===
-
 impl Server {
     pub(crate) async fn start(tls: ServerTls, options: ServerOptions) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -106,7 +102,6 @@ impl Server {
         }
     }
 
-    /// Starts the shutdown.
     pub(crate) fn start_shutdown(&mut self) {
         drop(self.stop.take());
     }
@@ -131,8 +126,6 @@ impl Server {
         Sender::from_stream(self.handshake(client).await?).await
     }
 }
-
-// === impl Sender ===
 
 impl Sender {
     async fn from_stream(stream: TlsStream<TcpStream>) -> io::Result<Self> {

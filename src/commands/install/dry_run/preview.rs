@@ -54,8 +54,6 @@ pub(in super::super) struct Preview {
     pub(super) grants: Vec<Grant>,
 }
 
-// === impl Preview ===
-
 impl Preview {
     /// Previews the install of `bundle` for `deployment`, with the cluster's policies, and `policies`, which
     /// replace those of the same name.

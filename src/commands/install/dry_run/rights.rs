@@ -14,13 +14,11 @@ pub(super) struct Grant {
     /// The subjects, such as `ServiceAccount system/operator`; empty if no binding of the bundle refers to
     /// the role.
     pub(super) subjects: BTreeSet<String>,
-    /// The role.
     pub(super) role: String,
-    /// Its rules.
     pub(super) rules: Vec<GrantedRule>,
 }
 
-/// One rule, described.
+/// A rule that the bundle grants, described for the user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct GrantedRule {
     /// Why the rule allows escalation; `None` if it does not.

@@ -86,7 +86,6 @@ fn metadata() -> Value {
     })
 }
 
-/// Returns a document as a template.
 fn template(mut document: Document) -> anyhow::Result<String> {
     let mut template = Template::default();
     let object = &mut document.object;

@@ -3,7 +3,7 @@
 use super::template;
 use crate::commands::manifests::{command::ManifestFile, document::Document};
 
-/// A template.
+/// A file in the chart's `templates`.
 pub(super) struct Part {
     /// The file name in `templates`.
     pub(super) name: &'static str,
@@ -35,8 +35,6 @@ fn split(ManifestFile { name, documents }: ManifestFile) -> Vec<Part> {
         _ => Vec::new(),
     }
 }
-
-// === impl Part ===
 
 impl Part {
     /// Returns the text of the template.

@@ -21,8 +21,6 @@ enum Slot {
     Items(String),
 }
 
-// === impl Template ===
-
 impl Template {
     /// Returns a placeholder for this template text.
     pub(super) fn scalar(&mut self, template: &str) -> Value {

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_values_holds_every_default() {
+    fn the_values_file_contains_every_default() {
         let text = yaml().unwrap();
         let values = windlass_object::yaml::documents(text.as_bytes()).unwrap();
         assert_eq!(values[0]["replicas"], 2);

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// An alert.
 struct Alert {
     name: &'static str,
     severity: Severity,
@@ -182,8 +181,6 @@ pub fn rule_groups() -> Value {
     ] })
 }
 
-// === impl Alert ===
-
 impl Alert {
     fn rule(&self) -> Value {
         json!({
@@ -198,8 +195,6 @@ impl Alert {
         })
     }
 }
-
-// === impl Severity ===
 
 impl Severity {
     fn name(self) -> &'static str {

@@ -18,7 +18,6 @@ enum Drawing {
     Table,
 }
 
-/// The rows with their panels.
 const ROWS: [(&str, &[Panel]); 5] = [
     ("Problems", PROBLEMS),
     ("Certificates", CERTIFICATES),
@@ -288,8 +287,6 @@ pub fn dashboard() -> Value {
     })
 }
 
-// === impl Panel ===
-
 impl Panel {
     fn json(&self, id: usize, place: &Value) -> Value {
         let source = json!({ "type": "prometheus", "uid": "${datasource}" });
@@ -316,8 +313,6 @@ impl Panel {
         })
     }
 }
-
-// === impl Drawing ===
 
 impl Drawing {
     /// Returns Grafana's name of the panel type.

@@ -119,7 +119,7 @@ fn an_interruption_after_any_write_breaks_nothing() {
     }
 }
 
-/// An interrupted run that OLM has written after is completed by the next run.
+/// OLM and the garbage collector run between the interruption and the next run.
 #[test]
 fn an_interrupted_run_is_completed_by_the_next() {
     let mut moments = Vec::new();

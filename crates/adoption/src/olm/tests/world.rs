@@ -43,8 +43,6 @@ fn configuration(name: &str) -> Value {
         "metadata": {"name": name, "uid": name, "labels": labels()}, "webhooks": [{"clientConfig": client}]})
 }
 
-// === impl World ===
-
 impl World {
     pub(super) fn new() -> Self {
         let owned = |api_version: &str, kind: &str, name: &str| {

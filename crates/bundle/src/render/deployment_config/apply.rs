@@ -5,8 +5,6 @@ use windlass_object::{json, object};
 
 use super::config::DeploymentConfig;
 
-// === impl DeploymentConfig ===
-
 impl DeploymentConfig {
     /// Changes a Deployment. Init containers stay unchanged, as in OLM.
     pub fn apply(&self, deployment: &mut Value) {

@@ -27,7 +27,7 @@ pub struct DeploymentConfig {
     pub annotations: Map<String, Value>,
     /// The number of replicas of Deployments that serve webhooks, replacing the bundle's.
     pub replicas: Option<u32>,
-    /// Defaults for serving.
+    /// Defaults for Deployments that serve webhooks.
     pub serving: ServingDefaults,
 }
 
@@ -44,8 +44,6 @@ pub struct ServingDefaults {
     /// A canary pod for a new revision of a bundle with conversion webhooks.
     pub canary: bool,
 }
-
-// === impl ServingDefaults ===
 
 impl Default for ServingDefaults {
     fn default() -> Self {

@@ -26,14 +26,12 @@ const KEYS: [&str; 10] = [
     "windlass",
 ];
 
-/// Keys of `affinity`.
 const AFFINITY_KEYS: [&str; 3] = ["nodeAffinity", "podAffinity", "podAntiAffinity"];
 
 /// Keys of `windlass`: booleans, except the last, which is a number.
 const SERVING_KEYS: [&str; 5] = ["readinessProbe", "preStop", "rollingUpdate", "canary", REPLICAS];
 const REPLICAS: &str = "replicas";
 
-/// The path of a field, and its value.
 type Field<'a> = (JsonPath, Option<&'a Value>);
 
 /// Parses one configuration and collects its problems.
@@ -41,8 +39,6 @@ struct Reader<'a> {
     file: &'a str,
     problems: Vec<Problem>,
 }
-
-// === impl DeploymentConfig ===
 
 impl DeploymentConfig {
     /// Reads the only document of a YAML or JSON file; null if the file is empty.
@@ -82,8 +78,6 @@ impl DeploymentConfig {
         }
     }
 }
-
-// === impl Reader ===
 
 impl<'a> Reader<'a> {
     fn new(file: &'a str) -> Self {

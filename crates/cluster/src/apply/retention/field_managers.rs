@@ -16,7 +16,7 @@ const DEFAULT_KEY: &str = "TCP";
 pub(super) struct FieldManagers<'a> {
     ours: Option<&'a Value>,
     others: Vec<&'a Value>,
-    /// Our entry refers to another version of the API.
+    /// Whether Windlass's entry refers to another version of the API, so its fields are unknown.
     untold: bool,
 }
 
@@ -32,8 +32,6 @@ pub(super) enum Granularity {
     /// Each item of a set.
     Set,
 }
-
-// === impl FieldManagers ===
 
 impl<'a> FieldManagers<'a> {
     /// Reads the owners of a live object's fields.
@@ -84,8 +82,8 @@ impl<'a> FieldManagers<'a> {
         self.child(&format!("v:{item}"))
     }
 
-    /// Reports whether we own the value or a part of it, or this is unknown.
-    pub(super) fn include_us(&self) -> bool {
+    /// Reports whether Windlass owns the value or a part of it, or may own it.
+    pub(super) fn include_windlass(&self) -> bool {
         self.untold || self.ours.is_some()
     }
 
@@ -94,8 +92,8 @@ impl<'a> FieldManagers<'a> {
         !self.others.is_empty()
     }
 
-    /// Reports whether the value stays if we no longer apply it.
-    pub(super) fn stay_without_us(&self) -> bool {
+    /// Reports whether the value stays if Windlass no longer applies it.
+    pub(super) fn remain_without_windlass(&self) -> bool {
         !self.untold && (self.ours.is_none() || self.include_others())
     }
 
@@ -190,7 +188,7 @@ mod tests {
             (json!({"port": 81}), "nodePort", false),
         ] {
             let owners = ports.item(port.as_object().unwrap(), &keys);
-            assert_eq!(owners.field(field).include_us(), expected, "{port}");
+            assert_eq!(owners.field(field).include_windlass(), expected, "{port}");
         }
     }
 
@@ -221,17 +219,21 @@ mod tests {
     #[test]
     fn entries_of_another_version_have_unknown_fields() {
         let mut live = live(&json!({}), &json!({"f:a": {}}));
-        assert!(FieldManagers::from_object(&live).field("a").stay_without_us());
+        assert!(
+            FieldManagers::from_object(&live)
+                .field("a")
+                .remain_without_windlass()
+        );
         live["apiVersion"] = "apps/v2".into();
         let owners = FieldManagers::from_object(&live);
-        assert!(owners.include_us() && !owners.field("a").stay_without_us());
+        assert!(owners.include_windlass() && !owners.field("a").remain_without_windlass());
     }
 
     #[test]
     fn updates_by_the_install_manager_are_not_ours() {
         let mut live = live(&json!({"f:a": {}}), &json!({}));
         live["metadata"]["managedFields"][0]["operation"] = "Update".into();
-        assert!(!FieldManagers::from_object(&live).field("a").include_us());
+        assert!(!FieldManagers::from_object(&live).field("a").include_windlass());
         assert!(FieldManagers::from_object(&live).field("a").include_others());
     }
 }

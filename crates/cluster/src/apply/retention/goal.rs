@@ -13,7 +13,7 @@ use crate::apply::{
     body::{owned_body, with_marks_of},
     difference::body_hash,
     field_owner::FieldOwner,
-    replicas::{are_left_to_owner, are_ours, leave_to_owner},
+    replicas::{are_left_to_owner, are_owned_by_windlass, leave_to_owner},
 };
 
 /// The path of a Deployment's replicas.
@@ -38,8 +38,6 @@ pub(in crate::apply) struct RetainedGoal {
     /// The body, plus values of the answer that are neither desired nor live.
     pub(in crate::apply) expected: Value,
 }
-
-// === impl ApplyGoal ===
 
 impl ApplyGoal {
     /// Creates a goal without retention.
@@ -93,8 +91,6 @@ impl ApplyGoal {
     }
 }
 
-// === impl RetainedGoal ===
-
 impl RetainedGoal {
     /// Reports whether the goal is for this body.
     pub(in crate::apply) fn is_for(&self, body: &Value) -> bool {
@@ -106,7 +102,7 @@ impl RetainedGoal {
         let Some(hash) = object::annotation(live, names::APPLIED_HASH) else {
             return false;
         };
-        let gives_up = are_left_to_owner(&self.body, live) && are_ours(live);
+        let gives_up = are_left_to_owner(&self.body, live) && are_owned_by_windlass(live);
         hash == self.hash_without_replicas || hash == self.hash && !gives_up
     }
 
@@ -121,7 +117,7 @@ impl RetainedGoal {
         if are_left_to_owner(&self.body, live) {
             // Replicas of another manager are left out even if they equal the desired ones.
             leave_to_owner(&mut sent.body, live);
-            sent.guarded |= are_ours(live);
+            sent.guarded |= are_owned_by_windlass(live);
         }
         sent
     }

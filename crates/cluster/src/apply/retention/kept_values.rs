@@ -36,15 +36,13 @@ pub(super) struct AnswerComparison {
 /// Why an answer is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(in crate::apply) enum AnswerError {
-    /// It is another object.
+    /// The answer is another object.
     #[error("it returned another object: {0}")]
     AnotherObject(String),
-    /// It lacks desired fields that the live object has.
+    /// The answer lacks desired fields that the live object has.
     #[error("it omitted desired fields that exist in the cluster: {}; it must return the desired or the observed value", .0.join(", "))]
     LeftOut(Vec<String>),
 }
-
-// === impl KeptValues ===
 
 impl KeptValues {
     /// Compares an answer with the `desired` and the `observed` object.
@@ -107,8 +105,6 @@ impl KeptValues {
         }
     }
 }
-
-// === impl AnswerComparison ===
 
 impl AnswerComparison {
     fn expecting(expected: Option<&Value>) -> Self {

@@ -10,7 +10,6 @@ use super::{
 /// The body to apply for an object with retained values.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::apply) struct SentBody {
-    /// The body.
     pub(in crate::apply) body: Value,
     /// Whether it is valid only for the resourceVersion that was read.
     pub(in crate::apply) guarded: bool,
@@ -74,8 +73,9 @@ fn sent_part<'a>(values: Values<'a>, owners: &FieldManagers<'_>, path: &mut Vec<
     } else {
         return whole(values, answer, owners);
     };
-    // We give up all our fields in it, and the other fields have no owner: they would be removed with it.
-    if part.value.is_none() && part.unowned && owners.include_us() && !owners.include_others() {
+    // If Windlass releases all its fields of the object, the API server removes the object with its unowned
+    // fields.
+    if part.value.is_none() && part.unowned && owners.include_windlass() && !owners.include_others() {
         return Part {
             value: Some(answer.clone()),
             guarded: true,
@@ -114,16 +114,16 @@ fn has_fields(path: &[&str]) -> bool {
 
 fn whole(values: Values<'_>, answer: &Value, owners: &FieldManagers<'_>) -> Part {
     let is_kept = values.answer == values.live;
-    let is_unowned = !owners.include_us() && !owners.include_others();
+    let is_unowned = !owners.include_windlass() && !owners.include_others();
     // A value without owner may have parts that others can own: the desired parts would be lost.
     let holds_desired = is_unowned
         && values
             .desired
             .is_some_and(|desired| desired.is_object() || desired.is_array());
-    if is_kept && owners.stay_without_us() && !holds_desired {
+    if is_kept && owners.remain_without_windlass() && !holds_desired {
         return Part {
             value: None,
-            guarded: owners.include_us(),
+            guarded: owners.include_windlass(),
             unowned: is_unowned,
         };
     }
@@ -216,8 +216,6 @@ fn set_part(values: Values<'_>, owners: &FieldManagers<'_>) -> Part {
     whole
 }
 
-// === impl Part ===
-
 impl Part {
     /// Merges the flags of a part, and returns its value.
     fn take(&mut self, part: Self) -> Option<Value> {
@@ -255,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// An object with these fields, and the fields that we and another manager own.
+    /// An object with these fields, and the fields that Windlass and another manager own.
     fn live(spec: &Value, ours: &Value, others: &Value) -> Value {
         let entry = |manager: &str, operation: &str, fields: &Value| {
             json!({"manager": manager, "operation": operation, "apiVersion": "v1",
@@ -332,7 +330,7 @@ mod tests {
             let live = live(&spec, &ours, &others);
             assert_eq!(sent(&json!({"x": 1}), &kept, &live), expected, "{others}");
         }
-        // We retain something in it.
+        // A field of this object is retained.
         let live = live(&spec, &json!({"f:o": {"f:a": {}}, "f:x": {}}), &json!({}));
         let desired = json!({"o": {"a": 2}, "x": 1});
         let answer = json!({"o": {"a": 2, "b": 2}, "x": 1});
@@ -348,7 +346,7 @@ mod tests {
             (&fields, &json!({}), (both.clone(), true)),
             (&json!({}), &fields, (Value::Null, false)),
             (&fields, &fields, (Value::Null, true)),
-            // It may be a single value or many.
+            // The API server may treat the value as atomic or by field.
             (&json!({}), &json!({}), (both.clone(), true)),
         ] {
             let live = live(&both, ours, others);

@@ -145,14 +145,14 @@ async fn events_require_leadership_too() {
 #[tokio::test]
 async fn without_an_election_all_writes_pass() {
     assert_eq!(Leadership::always().check(), Ok(()));
-    Leadership::always().acquired().await;
+    Leadership::always().wait_until_acquired().await;
 }
 
 #[tokio::test]
 async fn elapsed_time_starts_with_leadership() {
     let (claims, receiver) = watch::channel(None);
     let standby = Leadership::elected("me".into(), receiver);
-    let leads = tokio::spawn(async move { standby.acquired().await });
+    let leads = tokio::spawn(async move { standby.wait_until_acquired().await });
     tokio::time::sleep(Duration::from_millis(20)).await;
     let before = tokio::time::Instant::now();
     claims.send_replace(Some(LeaderTerm {

@@ -20,23 +20,23 @@ enum Event {
     Decide(usize),
     /// A replica reads, decides, writes, and gets the response at once.
     Try(usize),
-    /// Its write reaches the API server.
+    /// The write of a replica reaches the API server.
     Arrive(usize),
-    /// It gets the response to its successful write.
+    /// A replica gets the response to its successful write.
     Hear(usize),
     /// The response is lost.
     Lose(usize),
-    /// Its calendar is set, by a number of seconds.
+    /// The calendar of a replica is set, by a number of seconds.
     Jump(usize, i64),
-    /// It releases the Lease and exits; another process replaces it.
+    /// A replica releases the Lease and exits; another process replaces it.
     Vacate(usize),
-    /// It is killed; another process replaces it.
+    /// A replica is killed; another process replaces it.
     Kill(usize),
 }
 
 struct Replica {
     candidate: Candidate,
-    /// The speed of its clock in percent.
+    /// The speed of the replica's clock in percent.
     rate: u64,
     since_boot: Duration,
     jumped: SignedDuration,
@@ -55,8 +55,6 @@ struct World {
     replicas: Vec<Replica>,
     processes: usize,
 }
-
-// === impl World ===
 
 impl World {
     fn new(clocks: &[(u64, u64)]) -> Self {

@@ -41,8 +41,6 @@ struct Replica {
     task: JoinHandle<Result<(), LeadershipLost>>,
 }
 
-// === impl Server ===
-
 impl Server {
     async fn answer(self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let (parts, body) = request.into_parts();
@@ -113,8 +111,6 @@ impl Server {
     }
 }
 
-// === impl State ===
-
 impl State {
     fn store(&mut self, mut lease: Value) {
         self.version += 1;
@@ -127,16 +123,16 @@ impl State {
 async fn the_next_replica_leads_when_the_lease_is_released() {
     let server = Server::default();
     let one = server.replica("one");
-    one.leadership.acquired().await;
+    one.leadership.wait_until_acquired().await;
     let other = server.replica("other");
     // Longer than a Lease: renewals keep the other replica waiting.
-    let waited = tokio::time::timeout(SHORT.lease_duration * 2, other.leadership.acquired()).await;
+    let waited = tokio::time::timeout(SHORT.lease_duration * 2, other.leadership.wait_until_acquired()).await;
     assert!(waited.is_err() && other.leadership.check().is_err());
     one.leadership.check().unwrap();
     one.released.cancel();
     one.task.await.unwrap().unwrap();
     assert!(one.leadership.check().is_err());
-    other.leadership.acquired().await;
+    other.leadership.wait_until_acquired().await;
     assert_eq!(server.holder(), "other");
     let transitions = server
         .state
@@ -151,11 +147,11 @@ async fn the_next_replica_leads_when_the_lease_is_released() {
 async fn a_killed_leader_is_replaced_after_its_lease() {
     let server = Server::default();
     let one = server.replica("one");
-    one.leadership.acquired().await;
+    one.leadership.wait_until_acquired().await;
     one.task.abort();
     let other = server.replica("other");
     let started = Moment::now();
-    other.leadership.acquired().await;
+    other.leadership.wait_until_acquired().await;
     assert!(Moment::now().since_boot - started.since_boot >= SHORT.lease_duration);
     assert_eq!(server.holder(), "other");
 }
@@ -164,7 +160,7 @@ async fn a_killed_leader_is_replaced_after_its_lease() {
 async fn a_leader_that_cannot_renew_exits() {
     let server = Server::default();
     let one = server.replica("one");
-    one.leadership.acquired().await;
+    one.leadership.wait_until_acquired().await;
     server.state.lock().down = true;
     let lost = one.task.await.unwrap().unwrap_err();
     assert!(matches!(lost, LeadershipLost::Expired { .. }), "{lost}");
@@ -175,7 +171,7 @@ async fn a_leader_that_cannot_renew_exits() {
 async fn a_leader_that_lost_its_lease_exits_without_writing_it() {
     let server = Server::default();
     let one = server.replica("one");
-    one.leadership.acquired().await;
+    one.leadership.wait_until_acquired().await;
     {
         let mut state = server.state.lock();
         let mut lease = state.lease.clone().unwrap();
@@ -192,7 +188,7 @@ async fn a_leader_that_lost_its_lease_exits_without_writing_it() {
 async fn a_standby_replica_does_not_release_the_lease() {
     let server = Server::default();
     let one = server.replica("one");
-    one.leadership.acquired().await;
+    one.leadership.wait_until_acquired().await;
     let other = server.replica("other");
     other.released.cancel();
     other.task.await.unwrap().unwrap();

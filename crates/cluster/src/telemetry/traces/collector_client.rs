@@ -52,7 +52,6 @@ pub(super) struct CollectorClient {
 /// The timeout of a request, as in OpenTelemetry.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long an idle connection is kept.
@@ -64,10 +63,7 @@ const MAX_RESPONSE: usize = 64 << 10;
 /// The path for traces below the URL of a collector.
 const TRACES: &str = "/v1/traces";
 
-// === impl CollectorUrl ===
-
 impl CollectorUrl {
-    /// Returns the URL for traces.
     pub(super) fn traces(&self) -> String {
         let base = self.0.to_string();
         format!("{}{TRACES}", base.trim_end_matches('/'))
@@ -98,8 +94,6 @@ impl fmt::Display for CollectorUrl {
         self.0.fmt(f)
     }
 }
-
-// === impl CollectorClient ===
 
 impl CollectorClient {
     /// Trusts the certificates in `ca`, PEM, or those of the system. Requests run on the runtime that calls

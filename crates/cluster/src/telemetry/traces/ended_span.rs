@@ -31,8 +31,6 @@ pub(super) struct EndedSpan {
 /// The maximum length, in bytes, of untrusted texts.
 pub(super) const LONGEST_TEXT: usize = 256;
 
-// === impl EndedSpan ===
-
 impl EndedSpan {
     /// Converts to the exporter's format.
     pub(super) fn into_data(self, scope: InstrumentationScope) -> SpanData {

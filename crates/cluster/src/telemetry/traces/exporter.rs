@@ -91,8 +91,6 @@ const BATCH_DELAY: Duration = Duration::from_secs(1);
 /// The service name if `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` are not set.
 const SERVICE: &str = "windlass";
 
-// === impl SpanQueue ===
-
 impl SpanQueue {
     /// Starts the export, and returns the sampler.
     pub(super) fn start(options: &TraceOptions) -> Result<(Self, Sampler), TraceSetupError> {
@@ -179,8 +177,6 @@ fn is_named() -> bool {
             .any(|attribute| attribute.trim().starts_with("service.name="))
 }
 
-// === impl SpanFate ===
-
 impl SpanFate {
     fn count(&self, outcome: &'static str, spans: usize) {
         let counted = self.counted.get_or_create(&SpanOutcome { outcome });
@@ -207,8 +203,6 @@ impl SpanFate {
         }
     }
 }
-
-// === impl WatchedExporter ===
 
 impl<E: SpanExporter> SpanExporter for WatchedExporter<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {

@@ -26,6 +26,6 @@ pub use collector_client::{CollectorUrl, InvalidCollectorUrl};
 pub use ended_span::SpanAttribute;
 pub use exporter::TraceSetupError;
 pub use phase_trace::{PhaseTrace, TracePhase};
-pub use scope::{OpenSpan, TraceScope, spanned, within};
+pub use scope::{OpenSpan, TraceScope, run_in_span, within};
 pub use sink::{TraceOptions, Traces};
 pub use trace_key::TraceKey;

@@ -17,7 +17,7 @@ use super::{
 pub struct TracePhase {
     /// Its position.
     pub number: u8,
-    /// The name of its span.
+    /// The name of the phase's span.
     pub name: &'static str,
 }
 
@@ -53,8 +53,6 @@ struct OpenWait {
 /// again.
 const MAX_CHILDREN: usize = 256;
 
-// === impl PhaseTrace ===
-
 impl PhaseTrace {
     /// Creates a trace whose root has this name and these attributes.
     pub fn new(key: TraceKey, name: &'static str, started: Timestamp, attributes: Vec<KeyValue>) -> Self {
@@ -75,7 +73,7 @@ impl PhaseTrace {
         self
     }
 
-    /// Returns the key of the trace.
+    /// Returns the key that identifies this trace.
     pub fn key(&self) -> &TraceKey {
         &self.key
     }
@@ -181,8 +179,6 @@ impl PhaseTrace {
         })
     }
 }
-
-// === impl OpenPhase ===
 
 impl OpenPhase {
     fn new(phase: TracePhase, since: Timestamp) -> Self {

@@ -5,11 +5,8 @@
 pub(super) struct RequestedResource<'a> {
     /// The plural name of the kind, or the last segment of another path.
     pub(super) resource: &'a str,
-    /// The namespace.
     pub(super) namespace: Option<&'a str>,
 }
-
-// === impl RequestedResource ===
 
 impl<'a> RequestedResource<'a> {
     /// Parses a path of kube's requests, which may follow the prefix of a proxy.

@@ -56,7 +56,7 @@ pub fn within<T>(scope: Option<Arc<TraceScope>>, work: impl Future<Output = T>) 
 /// # Errors
 ///
 /// When `work` fails, which the span records, too.
-pub async fn spanned<T, E: Display>(
+pub async fn run_in_span<T, E: Display>(
     span: Option<OpenSpan>,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
@@ -77,8 +77,6 @@ fn positioned<T>(position: Option<Position>, work: impl Future<Output = T>) -> i
         None => Either::Right(work),
     }
 }
-
-// === impl TraceScope ===
 
 impl TraceScope {
     pub(super) fn new(sink: Arc<SpanSink>, trace: PhaseTrace) -> Self {
@@ -104,7 +102,7 @@ impl TraceScope {
         self.sink.record(ended);
     }
 
-    /// Starts to wait.
+    /// Records that the traced work waits, and for which reason.
     pub fn wait(&self, reason: &str, message: &str) {
         let ended = self.trace.lock().wait(reason, message, self.sink.now());
         self.sink.record(ended);
@@ -116,8 +114,6 @@ impl TraceScope {
         self.sink.record(ended);
     }
 }
-
-// === impl OpenSpan ===
 
 impl OpenSpan {
     /// Starts a span for internal work of the current task; `None` if it is not traced.
@@ -151,14 +147,14 @@ impl OpenSpan {
         Some(Self { scope, span })
     }
 
-    /// Adds an attribute.
+    /// Returns the span with one more attribute.
     #[must_use]
     pub fn with(mut self, attribute: KeyValue) -> Self {
         self.note(attribute);
         self
     }
 
-    /// Adds an attribute.
+    /// Adds an attribute to the span.
     pub fn note(&mut self, attribute: KeyValue) {
         self.span.attributes.push(attribute);
     }

@@ -22,16 +22,16 @@ use crate::clock::Clock;
 #[derive(Clone, Debug, Default)]
 pub struct Traces(Option<Arc<SpanSink>>);
 
-/// The configuration of traces.
+/// Where traces are sent.
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
-    /// The collector.
+    /// URL of the collector.
     pub collector: CollectorUrl,
     /// The CAs of the collector, PEM; `None` for those of the system.
     pub ca: Option<Vec<u8>>,
 }
 
-/// Receives spans.
+/// Samples ended spans, and queues them for the exporter.
 pub(super) struct SpanSink {
     queue: SpanQueue,
     sampler: Sampler,
@@ -40,8 +40,6 @@ pub(super) struct SpanSink {
 
 /// The timeout for sending the remaining spans at shutdown.
 const FLUSH: Duration = Duration::from_secs(3);
-
-// === impl Traces ===
 
 impl Traces {
     /// Starts sending traces, with the times of `clock`: that of this machine, because the API server clock
@@ -100,8 +98,6 @@ impl Traces {
         let _ = tokio::task::spawn_blocking(move || sink.queue.end(FLUSH)).await;
     }
 }
-
-// === impl SpanSink ===
 
 impl SpanSink {
     pub(super) fn now(&self) -> Timestamp {

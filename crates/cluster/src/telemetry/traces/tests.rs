@@ -122,7 +122,7 @@ async fn requests_of_a_task_are_spans_of_its_trace() {
             send(&client, "PATCH", "/api/v1/namespaces/a/secrets/b").await;
             Err::<(), _>("refused")
         };
-        spanned(Some(step), nested).await.unwrap_err();
+        run_in_span(Some(step), nested).await.unwrap_err();
         let slow = send(&client, "PUT", "/api/v1/nodes/a");
         tokio::time::timeout(Duration::from_millis(1), slow)
             .await
@@ -214,7 +214,7 @@ async fn adding_spans_never_blocks_and_overflow_is_counted() {
         counted(&traces),
         r#"windlass_trace_spans_total{outcome="dropped"} 952"#
     );
-    // It gives up after the timeout.
+    // `flush` gives up after its timeout.
     traces.flush().await;
 }
 

@@ -10,8 +10,6 @@ pub struct TraceKey {
     root: SpanId,
 }
 
-// === impl TraceKey ===
-
 impl TraceKey {
     /// Identifies the trace of the `number`th `subject`, for example "rotation", of the object with this uid.
     pub fn new(subject: &str, uid: &str, number: i64) -> Self {

@@ -176,7 +176,7 @@ fn no_rewrite_while_another_converter_is_active() {
         let before = with(&other, "/metadata/generation", json!(3));
         assert!(!migration.is_stopped_by(&before), "an outdated observation");
     }
-    // The bundle has another converter, or an older operator wrote the status without one.
+    // The bundle has another converter, or an older operator wrote the status without a converter.
     let theirs = converting("https://theirs", "A", 5);
     assert_eq!(
         next_of(&theirs, Some("https://theirs"), &migration),

@@ -26,7 +26,6 @@ pub(super) struct World {
     settle: SignedDuration,
     /// The CA bundle of the conversion.
     trust: u64,
-    /// The converter.
     converter: &'static str,
     /// What the operator's watch has delivered, and what is pending.
     shown: Option<StorageVersionHistory>,
@@ -35,7 +34,6 @@ pub(super) struct World {
     pub(super) used_wrong_converter: bool,
 }
 
-/// An event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Event {
     /// The operator makes progress and crashes after this many writes; `reports` says whether it still wrote
@@ -93,8 +91,6 @@ const PAGE: usize = 2;
 
 /// The desired converter.
 const OURS: &str = "https://ours";
-
-// === impl World ===
 
 impl World {
     pub(super) fn new(settle: SignedDuration) -> Self {

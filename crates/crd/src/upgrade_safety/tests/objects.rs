@@ -22,7 +22,13 @@ fn with_spec(properties: &str) -> Value {
     ))
 }
 
-fn tried(old: &Value, new: &Value, objects: &[Value], extent: Extent, policy: &Policy) -> Vec<Finding> {
+fn check_objects(
+    old: &Value,
+    new: &Value,
+    objects: &[Value],
+    extent: Extent,
+    policy: &Policy,
+) -> Vec<Finding> {
     let mut trial = Trial::new("v1", old, new);
     objects.iter().for_each(|object| trial.add(object));
     trial.finish(extent).findings(CRD, policy)
@@ -30,7 +36,7 @@ fn tried(old: &Value, new: &Value, objects: &[Value], extent: Extent, policy: &P
 
 /// Returns the harm to all of `objects`, without the names of CRD, version and rule.
 fn harm(old: &Value, new: &Value, objects: &[Value]) -> Vec<String> {
-    let findings = tried(old, new, objects, Extent::All, &strict());
+    let findings = check_objects(old, new, objects, Extent::All, &strict());
     let words = findings.iter().map(|finding| {
         assert_eq!(
             (finding.crd.as_str(), finding.rule),
@@ -153,7 +159,7 @@ fn already_pruned_fields_are_not_reported() {
 fn rules_that_cannot_be_evaluated_are_warnings() {
     let old = with_spec("size: {type: integer}");
     let new = with_spec("size: {type: integer, x-kubernetes-validations: [{rule: noSuchFunction(self)}]}");
-    let findings = tried(&old, &new, &[widget("a", "{size: 1}")], Extent::All, &strict());
+    let findings = check_objects(&old, &new, &[widget("a", "{size: 1}")], Extent::All, &strict());
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0].enforcement, Enforcement::Warn);
     assert!(
@@ -205,7 +211,7 @@ fn a_sample_is_reported_with_its_size() {
         (Some(123_456), "the first 2 of 123456 objects"),
         (None, "the first 2 objects"),
     ] {
-        let findings = tried(&old, &new, &objects, Extent::Sample { of }, &strict());
+        let findings = check_objects(&old, &new, &objects, Extent::Sample { of }, &strict());
         let [sample, harm] = &findings[..] else {
             panic!("{findings:?}");
         };
@@ -219,7 +225,7 @@ fn a_sample_is_reported_with_its_size() {
     }
     let ignored = excepting("[{rule: storedObjects, enforcement: None}]");
     let extent = Extent::Sample { of: None };
-    assert_eq!(tried(&old, &new, &objects, extent, &ignored), []);
+    assert_eq!(check_objects(&old, &new, &objects, extent, &ignored), []);
 }
 
 #[test]
@@ -241,7 +247,7 @@ fn exceptions_apply_to_objects_too() {
             Some(Enforcement::Strict),
         ),
     ] {
-        let findings = tried(&old, &new, &objects, Extent::All, &excepting(exceptions));
+        let findings = check_objects(&old, &new, &objects, Extent::All, &excepting(exceptions));
         let enforcement = findings.first().map(|finding| finding.enforcement);
         assert_eq!(enforcement, expected, "{exceptions}");
     }
@@ -404,7 +410,7 @@ proptest! {
             .map(|spec| json!({"metadata": {"name": "a"}, "spec": spec}))
             .collect();
         let (old, new) = (crd_with_spec_schema(&old), crd_with_spec_schema(&new));
-        for finding in tried(&old, &new, &objects, Extent::All, &strict()) {
+        for finding in check_objects(&old, &new, &objects, Extent::All, &strict()) {
             prop_assert!(finding.field.is_some_and(|field| field.starts_with('^')));
             prop_assert!(finding.message.len() < 2000);
         }

@@ -1,5 +1,5 @@
-//! AdmissionReviews as the operator parses them. They are compiled separately, since the rest of the operator
-//! needs a cluster.
+//! Includes the operator's parser of AdmissionReviews as source, since the rest of the operator needs a
+//! cluster.
 
 #[path = "../../../src/admission/review.rs"]
 pub mod review;

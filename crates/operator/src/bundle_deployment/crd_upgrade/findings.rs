@@ -19,8 +19,6 @@ use super::super::{
 };
 use crate::install::plan::{Phase, Stage, staged};
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// What the install would break. A CRD that was applied already is put back as it was, whatever others made
     /// of it: that is no upgrade. Back to a bundle that is installed, or was, stored objects decide: whatever came since is

@@ -33,7 +33,7 @@ pub(super) async fn try_objects(
         if from.is_none() {
             return Ok(trial.finish(Extent::All));
         }
-        let tried = trial.tried();
+        let tried = trial.object_count();
         if tried >= MOST {
             let of = page.remaining.map(|remaining| tried + remaining);
             return Ok(trial.finish(Extent::Sample { of }));

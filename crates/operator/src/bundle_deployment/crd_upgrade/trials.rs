@@ -22,8 +22,6 @@ use crate::{
 /// Pauses between two trials of the same double until they are so many times as long as the first.
 const LONGEST_PAUSE: u32 = 12;
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// What the changes do to objects that are stored; halts where these cannot be read.
     pub(super) async fn object_findings(

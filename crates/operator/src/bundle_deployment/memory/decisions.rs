@@ -33,8 +33,6 @@ pub(in crate::bundle_deployment) struct OverrideInputs {
 /// What policies make of an install; else a reason and a message.
 pub(in crate::bundle_deployment) type DecisionOutcome = Result<Arc<OverrideDecision>, (&'static str, String)>;
 
-// === impl Decisions ===
-
 impl Decisions {
     /// What came of it, if the same was asked last.
     pub(in crate::bundle_deployment) fn find(
@@ -62,8 +60,6 @@ impl Decisions {
         self.0.lock().remove(name);
     }
 }
-
-// === impl OverrideInputs ===
 
 impl OverrideInputs {
     fn are_same(&self, other: &Self) -> bool {

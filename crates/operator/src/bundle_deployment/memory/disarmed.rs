@@ -16,8 +16,6 @@ pub(in crate::bundle_deployment) struct Disarmed {
     last: Mutex<HashMap<String, Instant>>,
 }
 
-// === impl Disarmed ===
-
 impl Disarmed {
     pub(in crate::bundle_deployment) fn new(since: LeaderSince) -> Self {
         Self {
@@ -54,7 +52,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_takes_over_waits_as_if_it_had_disarmed_when_it_began_to_lead() {
-        let disarmed = Disarmed::new(Leadership::always().acquired().await);
+        let disarmed = Disarmed::new(Leadership::always().wait_until_acquired().await);
         // It began to lead just now, however long it stood by.
         let (hour, most) = (Duration::from_secs(3600), Duration::from_secs(3000));
         assert!(disarmed.left("a", hour).is_some_and(|left| left > most));
@@ -65,7 +63,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_noted_counts_for_its_bundle_deployment() {
         let delay = Duration::from_secs(3600);
-        let disarmed = Disarmed::new(Leadership::always().acquired().await);
+        let disarmed = Disarmed::new(Leadership::always().wait_until_acquired().await);
         tokio::time::advance(delay).await;
         assert_eq!(disarmed.left("a", delay), None);
         disarmed.note("a");

@@ -22,8 +22,6 @@ struct DryRun {
     at: Timestamp,
 }
 
-// === impl DryRuns ===
-
 impl DryRuns {
     /// The refusals of the same objects over the same ones, if that was asked and may be believed still: quotas and policies
     /// change without being seen, so that a refusal is believed only for a while (`refused`).

@@ -16,8 +16,6 @@ pub(in crate::bundle_deployment) struct StorageVersionHistories(
     Mutex<HashMap<String, StorageVersionHistory>>,
 );
 
-// === impl StorageVersionHistories ===
-
 impl StorageVersionHistories {
     /// Takes note of a change. Each has to come here, in order.
     pub(in crate::bundle_deployment) fn see(&self, change: &Change) {

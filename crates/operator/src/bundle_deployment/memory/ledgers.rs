@@ -16,8 +16,6 @@ pub(in crate::bundle_deployment) type RecordVersions = BTreeMap<String, String>;
 #[derive(Default)]
 pub(in crate::bundle_deployment) struct Ledgers(Mutex<HashMap<String, (RecordVersions, Arc<Ledger>)>>);
 
-// === impl Ledgers ===
-
 impl Ledgers {
     /// The ledger of a BundleDeployment, if it was read when its records had these versions.
     pub(in crate::bundle_deployment) fn find(

@@ -61,8 +61,6 @@ pub(in crate::bundle_deployment) struct Loaded {
     pub(in crate::bundle_deployment) stored: StoredBundle,
 }
 
-// === impl Loader ===
-
 impl Loader {
     /// What came of it when files with this digest were loaded with these settings.
     pub(in crate::bundle_deployment) fn find(

@@ -23,8 +23,6 @@ pub(in crate::bundle_deployment) struct Fact {
     pub(in crate::bundle_deployment) subject: String,
 }
 
-// === impl Proofs ===
-
 impl Proofs {
     /// Forgets a BundleDeployment that is gone.
     pub(in crate::bundle_deployment) fn forget(&self, name: &str) {

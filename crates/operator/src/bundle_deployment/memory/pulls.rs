@@ -71,8 +71,6 @@ const BACKOFF: Duration = Duration::from_secs(5);
 /// The longest to wait because a registry says so.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-// === impl Pulls ===
-
 impl<S: Clone + PartialEq, F: PulledContent> Pulls<S, F> {
     /// Nothing yet. Where tags lead is looked at again after `every`.
     pub(in crate::bundle_deployment) fn new(every: Duration) -> Self {
@@ -198,8 +196,6 @@ impl Pulls {
     }
 }
 
-// === impl PulledBundle ===
-
 impl PulledContent for PulledBundle {
     fn give(&mut self) -> Self {
         let files = self.files.take();
@@ -209,8 +205,6 @@ impl PulledContent for PulledBundle {
         }
     }
 }
-
-// === impl Pull ===
 
 impl<S: Clone, F> Pull<S, F> {
     fn new(source: &S, now: Instant) -> Self {

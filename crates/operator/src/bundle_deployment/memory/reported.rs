@@ -12,8 +12,6 @@ use windlass_cluster::Change;
 #[derive(Default)]
 pub(in crate::bundle_deployment) struct Reported(Mutex<HashMap<String, BundleDeploymentStatus>>);
 
-// === impl Reported ===
-
 impl Reported {
     /// Notes what is concluded: before it is compared with what the index shows, so that a status that shows up later is
     /// either compared there, or told from this one here.

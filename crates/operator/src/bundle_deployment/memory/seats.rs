@@ -27,8 +27,6 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-// === impl Seats ===
-
 impl Seats {
     /// Forgets a BundleDeployment that is gone.
     pub(in crate::bundle_deployment) fn forget(&self, name: &str) {

@@ -14,8 +14,6 @@ pub(in crate::bundle_deployment) struct SufficientRights {
     seen: Mutex<HashMap<String, (ServiceAccount, NeededRights, Timestamp)>>,
 }
 
-// === impl SufficientRights ===
-
 impl SufficientRights {
     /// Whether that account had these rights less than `believed` ago.
     pub(in crate::bundle_deployment) fn is_known(

@@ -48,8 +48,6 @@ pub(in crate::bundle_deployment) struct TrialSubject {
 /// What was found out about each version, or why the objects cannot be read.
 pub(in crate::bundle_deployment) type TrialOutcome = Result<Arc<[TrialResult]>, String>;
 
-// === impl Trials ===
-
 impl Trials {
     /// Forgets a BundleDeployment that is gone.
     pub(in crate::bundle_deployment) fn forget(&self, deployment: &str) {
@@ -85,8 +83,6 @@ impl Trials {
         known.insert(crd.to_owned(), latest);
     }
 }
-
-// === impl CrdChange ===
 
 impl CrdChange {
     /// What is tried against what.

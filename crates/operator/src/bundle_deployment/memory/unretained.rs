@@ -9,8 +9,6 @@ use windlass_object::ObjectKey;
 #[derive(Default)]
 pub(in crate::bundle_deployment) struct Unretained(Mutex<HashMap<String, BTreeMap<ObjectKey, String>>>);
 
-// === impl Unretained ===
-
 impl Unretained {
     /// Notes that an object of a BundleDeployment was left as it was.
     pub(in crate::bundle_deployment) fn note(&self, name: &str, key: ObjectKey, why: String) {

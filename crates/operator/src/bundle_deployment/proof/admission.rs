@@ -23,8 +23,6 @@ use crate::{
 /// The longest words about one endpoint, in bytes.
 const LONGEST_PROBLEM: usize = 500;
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Proves that the endpoints of `servers` give each webhook of `configurations` an answer that the API
     /// server accepts, and returns the problems.
@@ -74,7 +72,10 @@ impl BundleReconciler {
             return Ok(Vec::new());
         }
         let Some(request) = self.admission_request(plan, webhook).await? else {
-            debug!(webhook = webhook.name, "No known object matches the rules of the webhook");
+            debug!(
+                webhook = webhook.name,
+                "No known object matches the rules of the webhook"
+            );
             return Ok(Vec::new());
         };
         let asked = fresh.iter().map(|endpoint| async {
@@ -83,7 +84,7 @@ impl BundleReconciler {
         });
         let mut problems = Vec::new();
         for (endpoint, answered) in join_all(asked).await {
-            self.context.metrics.probed("admission", answered.is_ok());
+            self.context.metrics.record_probe("admission", answered.is_ok());
             match answered {
                 Ok(()) => self.proofs.add(name, server.fact(endpoint, subject.clone())),
                 Err(problem) => problems.push(format!(

@@ -61,8 +61,6 @@ const LOSSES: Listing = Listing {
     way_to_rest: "",
 };
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Proves that the endpoints of `server` convert objects of one CRD to each version and back without
     /// losing a field, and returns the problems.
@@ -109,7 +107,7 @@ impl BundleReconciler {
         let mut problems = Vec::new();
         for endpoint in fresh {
             let proven = self.round_trips(&interview, endpoint).await;
-            self.context.metrics.probed("conversion", proven.is_ok());
+            self.context.metrics.record_probe("conversion", proven.is_ok());
             match proven {
                 Ok(()) => {
                     self.proofs.add(name, server.fact(endpoint, subject.clone()));
@@ -265,8 +263,6 @@ impl BundleReconciler {
     }
 }
 
-// === impl Interview ===
-
 impl<'a> Interview<'a> {
     fn others(&self, object: &Value) -> impl Iterator<Item = &'a str> {
         let home = object::version(object).to_owned();
@@ -287,8 +283,6 @@ impl<'a> Interview<'a> {
         self.sample.is_generated || key.name == windlass_crd::SAMPLE_NAME
     }
 }
-
-// === impl Flaw ===
 
 impl Flaw {
     /// Whether the webhook says itself that it cannot convert.

@@ -18,8 +18,6 @@ pub(super) struct Incumbents {
     pub(super) anchors: TrustAnchors,
 }
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Those who convert the objects of a CustomResourceDefinition now, if the status says that they were proven: a new
     /// CustomResourceDefinition sends conversions to those who are not.

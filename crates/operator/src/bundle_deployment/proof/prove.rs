@@ -20,8 +20,6 @@ pub(in crate::bundle_deployment) struct FailedProof {
     pub(super) out_of_reach: Option<usize>,
 }
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Proves the plan's webhook servers before they are armed: every ready endpoint is of the newest
     /// revision, serves its certificate, and answers conversion and admission requests; and the API server
@@ -126,7 +124,7 @@ impl BundleReconciler {
                 .handshake(endpoint.address, &server_name, &server.anchors)
                 .await;
             let proven = seen.and_then(|presented| presented.check_trusted(endpoint.address));
-            self.context.metrics.probed("handshake", proven.is_ok());
+            self.context.metrics.record_probe("handshake", proven.is_ok());
             match proven {
                 Ok(()) => self.proofs.add(name, fact),
                 Err(error) => {

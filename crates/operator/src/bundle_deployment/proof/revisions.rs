@@ -18,8 +18,6 @@ const LAG: SignedDuration = SignedDuration::from_secs(10);
 /// The longest pause between two times that it is asked.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(10);
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Halts while a Service sends requests that only the newest revision understands to pods of another
     /// revision.

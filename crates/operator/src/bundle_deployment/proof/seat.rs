@@ -22,8 +22,6 @@ use crate::{
 /// The pause before an API server is asked again that has not heard of the question.
 const PAUSE: Duration = Duration::from_millis(100);
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Proves that the API server completes a TLS handshake with the server behind a Service's port, unless
     /// it calls that already. Halts if it does not.
@@ -87,7 +85,8 @@ impl BundleReconciler {
             .index
             .objects(&kinds::VALIDATING_WEBHOOK_CONFIGURATION)
         {
-            let Some(key) = ObjectKey::from_object(&live).filter(|_| object::label(&live, names::PROBE) == Some(name))
+            let Some(key) =
+                ObjectKey::from_object(&live).filter(|_| object::label(&live, names::PROBE) == Some(name))
             else {
                 continue;
             };
@@ -165,7 +164,7 @@ impl BundleReconciler {
         );
         self.context
             .metrics
-            .probed("seat", finding == SeatFinding::Reached);
+            .record_probe("seat", finding == SeatFinding::Reached);
         seats.add(
             name,
             &probe.name,

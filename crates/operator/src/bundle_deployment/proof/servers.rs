@@ -24,8 +24,6 @@ pub(crate) struct CalledService {
     trust: [u8; 32],
 }
 
-// === impl CalledService ===
-
 impl CalledService {
     /// The endpoints behind a Service's port, with the trust bundle of the Service.
     pub(crate) fn new(
@@ -56,8 +54,6 @@ impl CalledService {
         }
     }
 }
-
-// === impl BundleReconciler ===
 
 impl BundleReconciler {
     /// Each Service and port that webhooks are to call.

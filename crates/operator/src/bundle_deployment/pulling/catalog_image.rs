@@ -117,8 +117,6 @@ fn folder(image: &OpenImage) -> Result<String, CatalogImageError> {
     Ok(label.unwrap_or(CONFIGS).trim_matches('/').to_owned())
 }
 
-// === impl Layer ===
-
 impl<R: Read> Read for Layer<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.content.read(buffer).map_err(|error| match error.downcast() {

@@ -76,8 +76,6 @@ pub(super) struct SharedCatalogs {
     slot: Semaphore,
 }
 
-// === impl CatalogImage ===
-
 impl CatalogImage {
     pub(in crate::bundle_deployment) fn of(source: &CatalogSource) -> Self {
         Self {
@@ -90,15 +88,11 @@ impl CatalogImage {
     }
 }
 
-// === impl FollowedCatalog ===
-
 impl PulledContent for FollowedCatalog {
     fn give(&mut self) -> Self {
         self.clone()
     }
 }
-
-// === impl ImagePuller ===
 
 impl ImagePuller {
     /// Looks at a catalog for the BundleDeployment `name`, and has that reconciled then, and again when it is to be looked at anew.
@@ -201,8 +195,6 @@ fn findings(mut read: ReadCatalog, packages: BTreeSet<String>) -> BTreeMap<Strin
         })
         .collect()
 }
-
-// === impl SharedCatalogs ===
 
 impl SharedCatalogs {
     fn find(&self, key: &str, package: &str) -> Option<PackageFinding> {

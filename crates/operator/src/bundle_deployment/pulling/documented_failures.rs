@@ -25,8 +25,6 @@ struct FailureTable {
     lines: Vec<String>,
 }
 
-// === impl FailureTable ===
-
 impl FailureTable {
     /// Notes what is said when `reference` is pulled.
     async fn add(
@@ -143,7 +141,7 @@ async fn of_images(table: &mut FailureTable, good: &PackedImage) {
     let puller = puller_by(&table.insecure(), &[]).await;
     let image = table.registry.image("v1").with_digest(claimed);
     table
-        .add("another image than the digest says", &puller, &image, None)
+        .add("content that does not match the digest", &puller, &image, None)
         .await;
     let helm = "application/vnd.cncf.helm.config.v1+json";
     table
@@ -167,7 +165,7 @@ async fn of_layers(table: &mut FailureTable) {
     let bomb = PackedImage::new(&zeros, &BTreeMap::new()).unwrap();
     table.registry.store("bomb", &bomb);
     table
-        .add_tag("a layer that is much larger unpacked", "bomb")
+        .add_tag("a layer that unpacks to a much larger size", "bomb")
         .await;
     let (file, symlink, hard_link) = (EntryType::Regular, EntryType::Symlink, EntryType::Link);
     let broken = b"not what gzip writes".to_vec();
@@ -175,19 +173,19 @@ async fn of_layers(table: &mut FailureTable) {
         ("a layer that cannot be unpacked", "broken", broken, LAYER_GZIP),
         ("a layer of another type", "type", vec![], "application/x-rpm"),
         (
-            "a path out of the image",
+            "a path outside of the image",
             "path",
             layer("manifests/../../etc/passwd", file, ""),
             PLAIN,
         ),
         (
-            "a link out of the image",
+            "a link to a file outside of the image",
             "link",
             layer("manifests/a", symlink, "../../etc/passwd"),
             PLAIN,
         ),
         (
-            "a hard link to what is not there",
+            "a hard link to a missing file",
             "hard",
             layer("manifests/a", hard_link, "etc/passwd"),
             PLAIN,
@@ -202,9 +200,7 @@ async fn of_answers(table: &mut FailureTable) {
     table
         .registry
         .fail(|head, _| head.uri.path().contains("/blobs/").then(|| response(200, "cut")));
-    table
-        .add_tag("a configuration or layer that is truncated", "v1")
-        .await;
+    table.add_tag("a truncated configuration or layer", "v1").await;
     for status in [403, 500, 418] {
         table.registry.fail(move |_, _| Some(response(status, "")));
         table.add_tag(&format!("HTTP {status}"), "v1").await;
@@ -214,7 +210,7 @@ async fn of_answers(table: &mut FailureTable) {
         .fail(|_, _| Some(with_header(response(429, ""), "retry-after", "60")));
     table.add_tag("HTTP 429 with `Retry-After`", "v1").await;
     table.registry.fail(|_, _| Some(stalled("{".into(), 100)));
-    table.add_tag("a registry that sends nothing more", "v1").await;
+    table.add_tag("a registry that stops sending", "v1").await;
 }
 
 async fn of_credentials(table: &mut FailureTable) {
@@ -226,7 +222,7 @@ async fn of_credentials(table: &mut FailureTable) {
     let host = table.registry.host();
     let helped = json!({"credHelpers": {host.clone(): "pass"}});
     table
-        .add_with_secret("HTTP 401, and credentials that a helper keeps", &helped)
+        .add_with_secret("HTTP 401, with the credentials in a helper", &helped)
         .await;
     let wrong = json!({"auths": {host: {"username": "u", "password": "hunter2"}}});
     table.add_with_secret("HTTP 401 with credentials", &wrong).await;

@@ -46,8 +46,6 @@ pub(super) enum PullError {
     PackageMissing { catalog: String, package: String },
 }
 
-// === impl PullError ===
-
 impl PullError {
     /// Why the image that is written as `text` does not come from its registry, which was shown `credentials`.
     pub(super) fn registry(
@@ -63,8 +61,6 @@ impl PullError {
         }
     }
 }
-
-// === impl NamedBy ===
 
 impl NamedBy {
     /// The field that says where an image is, or where what names it is.
@@ -83,8 +79,6 @@ impl NamedBy {
         }
     }
 }
-
-// === impl PullFailure ===
 
 impl PullFailure {
     /// What is said of an image that `by` names.

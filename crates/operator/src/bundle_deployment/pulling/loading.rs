@@ -25,8 +25,6 @@ const LONGEST: usize = 1024;
 /// The reason while nothing is known of an image.
 pub(in crate::bundle_deployment) const PULLING: &str = "SourcePulling";
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// What comes of the bundle in an image, as it was pulled last or is recorded.
     pub(in crate::bundle_deployment) async fn load_image(
@@ -115,8 +113,6 @@ impl BundleReconciler {
         Ok(None)
     }
 }
-
-// === impl Halt ===
 
 impl From<PullFailure> for Halt {
     fn from(failure: PullFailure) -> Self {

@@ -68,8 +68,6 @@ pub(super) struct WantedImage {
     pub(super) recorded: BTreeMap<String, String>,
 }
 
-// === impl ImagePuller ===
-
 impl ImagePuller {
     /// One that reads pull Secrets in the operator's namespace, and puts a BundleDeployment into `queue` when there is news.
     pub(in crate::bundle_deployment) fn new(

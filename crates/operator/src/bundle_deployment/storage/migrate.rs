@@ -34,8 +34,6 @@ use crate::install::{
 /// When objects are tried again that could not be rewritten.
 const RETRY: Duration = Duration::from_secs(30);
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Returns when every object of the plan's CRDs is stored in the version that the bundle stores. Every other
     /// time it goes a step on and halts: from the start, old versions are taken out of the CRD that it let go of.
@@ -230,8 +228,6 @@ impl BundleReconciler {
         }
     }
 }
-
-// === impl InstallReport ===
 
 impl InstallReport {
     fn set_migration(&mut self, migration: Migration) {

@@ -33,8 +33,6 @@ pub(super) enum Turned {
     Refused(String),
 }
 
-// === impl BundleReconciler ===
-
 impl BundleReconciler {
     /// Rewrites the objects of the page at which `migration` is; `definition` is theirs.
     pub(super) async fn turn_page(

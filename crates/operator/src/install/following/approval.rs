@@ -12,8 +12,6 @@ pub struct BundleApproval<'a> {
     pub digest: Option<&'a str>,
 }
 
-// === impl BundleApproval ===
-
 impl<'a> BundleApproval<'a> {
     /// What a value of the annotation approves; `None` where it names nothing.
     pub fn parse(value: &'a str) -> Option<Self> {

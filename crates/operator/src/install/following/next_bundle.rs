@@ -52,8 +52,6 @@ pub enum Staying {
     Unapproved,
 }
 
-// === impl FollowObservation ===
-
 impl<'a> FollowObservation<'a> {
     /// Whether what has begun is wanted, whatever the catalog says: it goes on by itself.
     pub fn goes_on(&self) -> bool {
@@ -122,8 +120,6 @@ fn status_of<'c>(conditions: &'c Vec<Condition>, condition_type: &str) -> Option
         .find(condition_type)
         .map(|condition| &*condition.status)
 }
-
-// === impl BegunBundle ===
 
 impl BegunBundle<'_> {
     /// Whether it is this bundle of a catalog: that names it so, and no other image of it.

@@ -45,8 +45,6 @@ const REACHED_BY: [&str; 6] = [
     "type",
 ];
 
-// === impl ServingRoles ===
-
 impl ServingRoles<'_> {
     /// Returns a field that policies must not override and that differs between an object as rendered and as
     /// overridden.

@@ -33,8 +33,6 @@ pub struct OutdatedOverride {
     name: String,
 }
 
-// === impl ObjectOverride ===
-
 impl ObjectOverride {
     /// That from `rendered` to what `operations` make of it; `None` where that cannot be said as a patch by the RFC.
     pub(super) fn new(rendered: &Value, operations: &[JsonPatchOperation]) -> Option<Self> {

@@ -40,8 +40,6 @@ pub struct Plan {
     pub notices: Vec<String>,
 }
 
-// === impl Plan ===
-
 impl Plan {
     /// Determines every object that `bundle_deployment` applies.
     ///

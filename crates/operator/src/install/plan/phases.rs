@@ -15,8 +15,6 @@ pub struct Phases {
     objects: Vec<(Phase, Value)>,
 }
 
-// === impl Phases ===
-
 impl Phases {
     /// Sorts objects into phases; within a phase they keep their order, but roles come before their bindings.
     pub fn new(objects: impl IntoIterator<Item = Value>) -> Self {

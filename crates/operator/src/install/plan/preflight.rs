@@ -113,8 +113,6 @@ const FINDINGS: Listing = Listing {
     way_to_rest: ": to see all, run windlass check --crd-upgrade",
 };
 
-// === impl Refusal ===
-
 impl Refusal {
     /// The refusal of a change of CustomResourceDefinitions, if what it breaks is more than warned of.
     pub fn of_crd_upgrade(findings: &[Finding]) -> Option<Self> {

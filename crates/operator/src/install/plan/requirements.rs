@@ -101,8 +101,6 @@ struct Scene<'a> {
     properties: Vec<Value>,
 }
 
-// === impl Scene ===
-
 impl Scene<'_> {
     fn is_met(&self, requirement: &Requirement) -> Met {
         let of = |parts: &[Dependency]| -> Vec<Met> {
@@ -162,8 +160,6 @@ fn not(part: Met) -> Met {
 
 /// A constraint in words: those of its author, if there are any.
 struct Described<'a>(&'a Dependency);
-
-// === impl Described ===
 
 impl fmt::Display for Described<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -57,8 +57,6 @@ pub enum Provenance {
     Invented,
 }
 
-// === impl RequestOperation ===
-
 impl RequestOperation {
     const ALL: [Self; 3] = [Self::Create, Self::Update, Self::Delete];
 
@@ -80,8 +78,6 @@ impl RequestOperation {
         }
     }
 }
-
-// === impl RequestTarget ===
 
 impl RequestTarget {
     /// `group/version`, or only the version for the core group.

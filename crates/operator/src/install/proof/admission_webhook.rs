@@ -44,8 +44,6 @@ const DEFAULT_TIMEOUT: u64 = 10;
 /// The versions of AdmissionReview that API servers send.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-// === impl AdmissionWebhook ===
-
 impl<'a> AdmissionWebhook<'a> {
     /// Reads a webhook of a configuration; `None` where nobody can ask it: it calls no Service, knows no version of
     /// AdmissionReview that is sent, or may do something else beside answering when it is asked for a dry run.

@@ -35,8 +35,6 @@ const LABEL: &str = "app.kubernetes.io/name";
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-// === impl BuiltinKind ===
-
 impl BuiltinKind {
     /// Those that webhooks ask for; others are not asked about.
     pub(super) const ALL: [Self; 24] = [
@@ -105,8 +103,6 @@ impl BuiltinKind {
         object
     }
 }
-
-// === impl Body ===
 
 impl Body {
     fn fields(self) -> Value {

@@ -89,8 +89,6 @@ const WORDS: [(&str, Obstacle); 22] = [
     ("not found", Obstacle::NoService),
 ];
 
-// === impl SeatAnswer ===
-
 impl SeatAnswer {
     /// Whether a refusal is none that answers the question: the API server has other troubles, which may be gone at the
     /// next try.
@@ -124,8 +122,6 @@ impl SeatAnswer {
         }
     }
 }
-
-// === impl Obstacle ===
 
 impl Obstacle {
     /// What to do next.

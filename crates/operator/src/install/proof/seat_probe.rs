@@ -50,8 +50,6 @@ const TIMEOUT: u64 = 5;
 /// How much of the hash is in the names.
 const HASH: usize = 10;
 
-// === impl SeatProbe ===
-
 impl SeatProbe {
     /// The question about a Service. Its name says what it is about, so one that is left over from a question about
     /// something else is never taken for this one.
@@ -144,8 +142,6 @@ impl SeatProbe {
         hash
     }
 }
-
-// === impl ProbePart ===
 
 impl ProbePart {
     fn label(self) -> &'static str {

@@ -38,8 +38,6 @@ pub struct SeatTally {
     unheard: usize,
 }
 
-// === impl SeatTally ===
-
 impl SeatTally {
     /// Takes note of an answer. What is found out, once enough of them agree.
     pub fn count(&mut self, answer: SeatAnswer, probe: &SeatProbe) -> Option<SeatFinding> {

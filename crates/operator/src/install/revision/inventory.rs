@@ -34,8 +34,6 @@ struct Line {
     uid: Option<String>,
 }
 
-// === impl RevisionInventory ===
-
 impl RevisionInventory {
     /// Objects that are to be applied.
     pub fn planned(keys: impl IntoIterator<Item = ObjectKey>) -> Self {

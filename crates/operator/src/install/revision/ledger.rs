@@ -15,8 +15,6 @@ pub struct Ledger {
     records: Vec<RevisionRecord>,
 }
 
-// === impl Ledger ===
-
 impl Ledger {
     /// A ledger of these records.
     pub fn new(mut records: Vec<RevisionRecord>) -> Self {

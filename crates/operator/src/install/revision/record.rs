@@ -25,8 +25,6 @@ pub struct RevisionRecord {
     pub inventory: RevisionInventory,
 }
 
-// === impl RevisionRecord ===
-
 impl RevisionRecord {
     /// Whether it is of this bundle with these settings.
     pub fn is_of(&self, digest: &str, settings: &InstallSettings) -> bool {

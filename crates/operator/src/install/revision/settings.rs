@@ -37,8 +37,6 @@ pub struct InstallSettings {
     pub overrides: Vec<ObjectOverride>,
 }
 
-// === impl InstallSettings ===
-
 impl InstallSettings {
     /// Those of a spec.
     pub fn of(spec: &BundleDeploymentSpec) -> Self {

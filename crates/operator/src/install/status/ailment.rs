@@ -35,8 +35,6 @@ const BAD: [&str; 4] = ["Failed", "Degraded", "Stalled", "ReplicaFailure"];
 /// The most bytes of what others say.
 const LONGEST: usize = 512;
 
-// === impl Ailment ===
-
 impl Ailment {
     /// Of an object that is not healthy, as it is observed; `says` is whose word that is, if it is not known of Kubernetes' own
     /// kinds.

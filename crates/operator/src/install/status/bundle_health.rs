@@ -33,8 +33,6 @@ const AILMENTS: Listing = Listing {
 /// What can be done about a customization that fails.
 const WAY_OUT: &str = "correct that, or set spec.interpretation to Disabled";
 
-// === impl BundleHealth ===
-
 impl BundleHealth {
     /// That of a bundle with these ailing objects.
     pub fn of(ailments: &[Ailment]) -> Self {

@@ -75,8 +75,6 @@ pub enum Standing {
     },
 }
 
-// === impl Milestone ===
-
 impl Milestone {
     /// Every step, in order.
     pub const ALL: [Self; 5] = [
@@ -108,8 +106,6 @@ impl Milestone {
         }
     }
 }
-
-// === impl InstallOutcome ===
 
 impl InstallOutcome {
     /// Waits at `at`.
@@ -234,8 +230,6 @@ impl InstallOutcome {
         ConditionUpdate::unknown("NotReached", format!("waiting for condition {}", at.condition()))
     }
 }
-
-// === impl Standing ===
 
 impl Standing {
     /// Whether the objects of what it is about do what they are for.

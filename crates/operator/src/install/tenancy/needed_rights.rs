@@ -70,8 +70,6 @@ const OTHERS: [(&str, &str, &str, bool); 5] = [
     ),
 ];
 
-// === impl NeededRights ===
-
 impl NeededRights {
     /// What it takes to keep `objects`. `role` finds roles that are in the cluster: bindings may name them.
     pub fn to_apply<'a>(
@@ -171,8 +169,6 @@ impl NeededRights {
     }
 }
 
-// === impl HandedOut ===
-
 impl HandedOut {
     /// What `object` hands out, if it is a role or a binding. What a role allows that cannot be read is not known: then only the
     /// right to bind it helps.
@@ -206,8 +202,6 @@ impl HandedOut {
         })
     }
 }
-
-// === impl RbacResource ===
 
 impl RbacResource {
     /// That of an object which is written by the account.

@@ -17,8 +17,6 @@ pub struct Arming<'a> {
     pub is_complete: bool,
 }
 
-// === impl Arming ===
-
 impl<'a> Arming<'a> {
     /// One plan that alone may have armed anything.
     pub fn of(plan: &'a Plan) -> Self {

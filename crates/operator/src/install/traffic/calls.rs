@@ -30,8 +30,6 @@ pub struct CalledPath {
     pub path: String,
 }
 
-// === impl CalledPort ===
-
 impl CalledPort {
     /// What an object calls that may carry CA bundles: nothing where it calls URLs, or nobody.
     pub fn all_of(object: &Value) -> BTreeSet<Self> {
@@ -62,8 +60,6 @@ impl CalledPort {
         })
     }
 }
-
-// === impl CalledPath ===
 
 impl CalledPath {
     /// What an object calls, and whose failure it does not ignore.

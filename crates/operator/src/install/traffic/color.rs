@@ -29,8 +29,6 @@ pub struct Pair {
     pub green: ServiceObservation,
 }
 
-// === impl Color ===
-
 impl Color {
     /// Both.
     pub const BOTH: [Self; 2] = [Self::Blue, Self::Green];
@@ -47,8 +45,6 @@ impl Color {
             .or_else(|| both().find(|color| !pair.of(*color).called))
     }
 }
-
-// === impl Pair ===
 
 impl Pair {
     /// What is there of one of them.

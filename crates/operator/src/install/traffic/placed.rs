@@ -26,8 +26,6 @@ pub struct Traffic {
     pub conversions: Vec<Conversion>,
 }
 
-// === impl Traffic ===
-
 impl Traffic {
     /// That of `plan`, with the Service of each color for the Services in `colors`, which are named by their blue one.
     pub fn new(plan: &Plan, colors: &BTreeMap<&str, Color>) -> Self {

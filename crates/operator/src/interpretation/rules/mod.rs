@@ -44,7 +44,7 @@ pub(super) struct InterpretationRules {
 /// A customization that cannot be used.
 pub(super) struct UnusableCustomization {
     object: Arc<Value>,
-    /// Its name, and why it is not used.
+    /// Name of the customization, and why it is not used.
     pub(super) message: String,
 }
 
@@ -81,8 +81,6 @@ const PROBLEMS: Listing = Listing {
 
 /// The longest message, in bytes.
 const LONGEST: usize = 1024;
-
-// === impl InterpretationRules ===
 
 impl InterpretationRules {
     /// Reports whether there are no customizations and no webhooks.
@@ -194,10 +192,8 @@ impl InterpretationRules {
     }
 }
 
-// === impl InterpretationProblem ===
-
 impl InterpretationProblem {
-    /// Returns the reason of the event about it.
+    /// Returns the reason of the event about this kind of problem.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Customization => "CustomizationUnusable",
@@ -226,7 +222,6 @@ fn customization_problem(state: CustomizationState) -> Option<(String, bool)> {
     }
 }
 
-/// Returns the problems of a webhook configuration.
 fn webhook_problems(state: WebhookConfigurationState) -> Vec<(InterpretationProblem, String)> {
     let unusable = match state.usage {
         WebhookUsage::Used => None,

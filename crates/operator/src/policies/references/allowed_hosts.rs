@@ -20,7 +20,7 @@ pub struct AllowedHost {
     port: Option<u16>,
 }
 
-/// An invalid host.
+/// A text is not a host for policies.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} is not a host: use HOST, HOST:PORT or *.DOMAIN")]
 pub struct InvalidHost(
@@ -33,8 +33,6 @@ struct UrlHost {
     name: String,
     port: u16,
 }
-
-// === impl AllowedHosts ===
 
 impl AllowedHosts {
     /// Reports whether no server is allowed.
@@ -77,8 +75,6 @@ impl FromIterator<AllowedHost> for AllowedHosts {
 fn normalized(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
-
-// === impl AllowedHost ===
 
 impl AllowedHost {
     fn matches(&self, called: &UrlHost) -> bool {
@@ -136,8 +132,6 @@ impl fmt::Display for AllowedHost {
         }
     }
 }
-
-// === impl UrlHost ===
 
 impl UrlHost {
     /// Parses a URL. Its path and query may still contain placeholders.

@@ -66,8 +66,6 @@ const READS: usize = 32;
 /// The longest read of one reference: several slow reads have to fit into a request.
 const LONGEST_READ: Duration = Duration::from_secs(3);
 
-// === impl References ===
-
 impl References {
     /// Reads objects through `cluster`, whether or not this process leads, and calls servers as `options`
     /// allow.

@@ -10,7 +10,7 @@ use windlass_object::object;
 
 use super::watched_kinds::WatchedKinds;
 
-/// Finds referenced objects.
+/// Finds objects that policies refer to, in watches or with the API server.
 pub(super) struct ReferredObjects {
     cluster: Cluster,
     kinds: Arc<WatchedKinds>,
@@ -26,8 +26,6 @@ const READ_MEMORY: u64 = 16 << 20;
 
 /// The size limit of one list, in bytes.
 const LARGEST_LIST: usize = 8 << 20;
-
-// === impl ReferredObjects ===
 
 impl ReferredObjects {
     pub(super) fn new(cluster: Cluster, kinds: Arc<WatchedKinds>) -> Self {

@@ -95,8 +95,6 @@ const METADATA: [IpAddr; 2] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-// === impl ReferenceClient ===
-
 impl ReferenceClient {
     /// Trusts the CA certificates of the system and those in `ca`, as PEM.
     pub(super) fn new(hosts: Arc<AllowedHosts>, ca: &[u8]) -> Self {
@@ -182,7 +180,6 @@ async fn read_body(mut body: Incoming) -> Result<Bytes, ServerCallError> {
     Ok(read.into())
 }
 
-/// Returns the root cause.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -190,8 +187,6 @@ fn root_cause(error: &dyn std::error::Error) -> String {
     }
     error.to_string()
 }
-
-// === impl ReferenceResolver ===
 
 impl Service<Name> for ReferenceResolver {
     type Response = std::vec::IntoIter<SocketAddr>;

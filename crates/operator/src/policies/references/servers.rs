@@ -22,7 +22,7 @@ use super::{
     tokens::ReferenceTokens,
 };
 
-/// How servers that policies refer to are policy_service.
+/// Settings for calls of servers that policies refer to.
 #[derive(Clone)]
 pub struct ReferenceOptions {
     /// The allowed servers.
@@ -33,7 +33,7 @@ pub struct ReferenceOptions {
     pub keep: Duration,
 }
 
-/// Calls servers.
+/// Calls servers that policies refer to.
 pub(super) struct ReferredServers {
     hosts: Arc<AllowedHosts>,
     client: ReferenceClient,
@@ -77,8 +77,6 @@ const FORBIDDEN_HEADERS: [HeaderName; 9] = [
     header::UPGRADE,
 ];
 
-// === impl ReferenceOptions ===
-
 impl Default for ReferenceOptions {
     fn default() -> Self {
         Self {
@@ -98,8 +96,6 @@ impl fmt::Debug for ReferenceOptions {
             .finish_non_exhaustive()
     }
 }
-
-// === impl ReferredServers ===
 
 impl ReferredServers {
     pub(super) fn new(cluster: Cluster, clock: Arc<dyn Clock>, options: &ReferenceOptions) -> Self {

@@ -33,7 +33,7 @@ pub(super) struct ReferenceTokens {
 #[derive(Clone)]
 struct FetchedToken {
     value: String,
-    /// Hash of the user name and password that it was fetched with.
+    /// Hash of the user name and password with which the token was fetched.
     credentials: u64,
     renewal: Timestamp,
     end: Timestamp,
@@ -56,8 +56,6 @@ const TOKENS: u64 = 1024;
 
 /// How long an unused token is cached.
 const IDLE: Duration = Duration::from_secs(3600);
-
-// === impl ReferenceTokens ===
 
 impl ReferenceTokens {
     pub(super) fn new(cluster: Cluster, clock: Arc<dyn Clock>) -> Self {
@@ -189,8 +187,6 @@ async fn fetch_token(
     serde_json::from_slice(&answer).map_err(|_| failed("the answer is not JSON".into()))
 }
 
-// === impl FetchedToken ===
-
 impl FetchedToken {
     /// Parses the answer of authUrl: `{"token": …, "expireAt": milliseconds}`.
     fn parse(answer: &Value, auth: &HttpAuth, credentials: u64, now: Timestamp) -> Result<Self, String> {
@@ -223,10 +219,8 @@ impl FetchedToken {
     }
 }
 
-// === impl ServerCredentials ===
-
 impl ServerCredentials {
-    /// Adds them to the headers of a request.
+    /// Adds the credentials to the headers of a request.
     pub(super) fn add(&self, headers: &mut HeaderMap) -> Result<(), String> {
         let value = match self {
             Self::Bearer(token) => format!("Bearer {token}"),

@@ -95,7 +95,6 @@ const KIND_LIMIT: usize = 64;
 /// The pause before a failed watch restarts. It doubles while the list keeps failing.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The pause before a kind that was too large is listed again.
@@ -106,8 +105,6 @@ const WATCH_TIMEOUT: u32 = 40;
 
 /// The estimated memory of an object in addition to its text.
 const OVERHEAD: usize = 256;
-
-// === impl WatchedKinds ===
 
 impl WatchedKinds {
     pub(super) fn new(cluster: Cluster) -> Self {
@@ -200,8 +197,6 @@ impl WatchedKinds {
     }
 }
 
-// === impl WatchedKind ===
-
 impl WatchedKind {
     fn new(held: Arc<AtomicUsize>) -> Self {
         Self {
@@ -238,7 +233,7 @@ impl WatchedKind {
             let end = self.follow_once(cluster, kind, changes).await;
             let pause = match (end, self.state()) {
                 (WatchEnd::TooLarge, _) => {
-                    warn!(%kind, "Too many objects to hold; they are read one by one");
+                    warn!(%kind, "Too many objects to cache; reading them one by one");
                     self.clear();
                     changes.send_modify(|count| *count += 1);
                     TOO_LARGE_PAUSE
@@ -382,8 +377,6 @@ fn key_of(object: &DynamicObject) -> (String, String) {
         metadata.name.clone().unwrap_or_default(),
     )
 }
-
-// === impl HeldObject ===
 
 impl HeldObject {
     fn new(mut object: DynamicObject, kind: &Kind) -> Option<Self> {

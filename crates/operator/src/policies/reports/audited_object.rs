@@ -15,8 +15,6 @@ pub(super) struct AuditedObject {
     uid: String,
 }
 
-// === impl AuditedObject ===
-
 impl AuditedObject {
     /// Returns the object that a request writes, if a report can be about it. A created object has its uid
     /// already: the API server sets it before it calls validating webhooks (`rest.BeforeCreate`).
@@ -56,7 +54,7 @@ impl AuditedObject {
         kind.object(self.namespace.as_deref(), &format!("windlass-{}", self.uid))
     }
 
-    /// Returns an ObjectReference.
+    /// Returns the ObjectReference for the report's `scope`.
     pub(super) fn reference(&self) -> Value {
         let mut reference = self.owner();
         if let Some(namespace) = &self.namespace {
@@ -65,7 +63,7 @@ impl AuditedObject {
         reference
     }
 
-    /// Returns an OwnerReference.
+    /// Returns the OwnerReference that ties the report to this object.
     pub(super) fn owner(&self) -> Value {
         let Self {
             api_version,

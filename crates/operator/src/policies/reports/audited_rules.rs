@@ -23,22 +23,19 @@ pub(super) struct AuditedRule {
 pub(super) struct RuleJudgement {
     pub(super) at: Timestamp,
     pub(super) verdict: RuleVerdict,
-    /// The uid of the policy.
     pub(super) policy_uid: String,
 }
 
 /// The verdict of a rule on an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum RuleVerdict {
-    /// It has no objection, or does not select the object.
+    /// The rule is met, or does not select the object.
     Passed,
-    /// It objects, with this message.
+    /// The object violates the rule, with this message.
     Failed(String),
-    /// Its evaluation failed, with this cause.
+    /// The evaluation failed, with this cause.
     Errored(String),
 }
-
-// === impl AuditedRules ===
 
 impl AuditedRules {
     /// Records a result, unless a later one is known.
@@ -78,9 +75,9 @@ impl AuditedRules {
         self.0.retain(|rule, judgement| keeps(rule, judgement));
     }
 
-    /// Reports whether any rule objects or failed.
-    pub(super) fn has_objections(&self) -> bool {
-        self.0.values().any(RuleJudgement::objects)
+    /// Reports whether any rule is violated or failed.
+    pub(super) fn has_violations(&self) -> bool {
+        self.0.values().any(RuleJudgement::is_reportable)
     }
 
     /// Removes the oldest results beyond `most`, and returns how many it removed.
@@ -101,11 +98,9 @@ impl AuditedRules {
     }
 }
 
-// === impl RuleJudgement ===
-
 impl RuleJudgement {
-    /// Reports whether the verdict belongs into a report.
-    pub(super) fn objects(&self) -> bool {
+    /// Reports whether the verdict belongs in a report.
+    pub(super) fn is_reportable(&self) -> bool {
         self.verdict != RuleVerdict::Passed
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct AuditLedger {
 
 #[derive(Default)]
 struct PendingObjects {
-    /// By report.
+    /// Unwritten results by the key of their report.
     objects: HashMap<ObjectKey, PendingObject>,
     /// Whether the lack of space was logged.
     is_full: bool,
@@ -54,8 +54,6 @@ const CREATED: Duration = Duration::from_secs(10);
 
 /// How long results for one object are collected before they are written.
 const GATHERED: Duration = Duration::from_secs(1);
-
-// === impl AuditLedger ===
 
 impl AuditLedger {
     /// Creates an empty ledger. `dropped` counts objects that did not fit.
@@ -106,7 +104,7 @@ impl AuditLedger {
             has_report || is_noted,
             now,
         );
-        let is_news = rules.has_objections() || has_report;
+        let is_news = rules.has_violations() || has_report;
         // No report can have an earlier result for a new object.
         if rules.is_empty() || (!is_news && operation == AdmissionOperation::Create) {
             return;
@@ -124,7 +122,7 @@ impl AuditLedger {
         let due = now + pause.unwrap_or_default();
         let mut noted = self.noted.lock();
         if let Some(known) = noted.objects.get_mut(&report) {
-            known.due = match known.rules.has_objections() {
+            known.due = match known.rules.has_violations() {
                 true => known.due.min(due),
                 false => due,
             };
@@ -166,7 +164,8 @@ impl AuditLedger {
         self.noted.lock().objects.contains_key(report)
     }
 
-    /// Removes objections that were written. Passed rules stay, since reports do not contain them.
+    /// Removes violations that were written to the report. Passed rules stay, since reports do not contain
+    /// them.
     pub(super) fn mark_written(&self, report: &ObjectKey, written: &AuditedRules) {
         let mut noted = self.noted.lock();
         let Some(known) = noted.objects.get_mut(report) else {
@@ -174,8 +173,8 @@ impl AuditLedger {
         };
         known
             .rules
-            .retain(|rule, judgement| !judgement.objects() || written.find(rule) != Some(judgement));
-        let (is_settled, is_empty) = (!known.rules.has_objections(), known.rules.is_empty());
+            .retain(|rule, judgement| !judgement.is_reportable() || written.find(rule) != Some(judgement));
+        let (is_settled, is_empty) = (!known.rules.has_violations(), known.rules.is_empty());
         if is_empty {
             noted.objects.remove(report);
         }
@@ -188,16 +187,14 @@ impl AuditLedger {
     }
 }
 
-// === impl PendingObjects ===
-
 impl PendingObjects {
-    /// Makes room for one more object by dropping the oldest without objections. Returns whether there was
-    /// one.
+    /// Makes room for one more object by dropping the oldest object without violations. Returns whether there
+    /// was one.
     fn make_room(&mut self) -> bool {
         let settled = self
             .objects
             .iter()
-            .filter(|(_, noted)| !noted.rules.has_objections());
+            .filter(|(_, noted)| !noted.rules.has_violations());
         let oldest = settled.min_by_key(|(_, noted)| noted.since);
         let Some(oldest) = oldest.map(|(report, _)| report.clone()) else {
             return false;

@@ -38,8 +38,6 @@ const SOURCE: &str = "windlass";
 /// the same name.
 const POLICY_UID: &str = "policyUID";
 
-// === impl PolicyReport ===
-
 impl PolicyReport {
     /// Reads a report. Results of other sources are ignored.
     pub(super) fn read(report: &Value) -> Self {
@@ -58,7 +56,7 @@ impl PolicyReport {
 
     /// Returns the next content of the report, given the latest results.
     pub(super) fn updated(&self, mut rules: AuditedRules) -> Self {
-        rules.retain(|_, judgement| judgement.objects());
+        rules.retain(|_, judgement| judgement.is_reportable());
         let left_out = self.left_out.saturating_add(rules.keep_latest(RESULTS));
         Self { rules, left_out }
     }

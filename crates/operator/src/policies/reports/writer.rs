@@ -74,7 +74,7 @@ pub(crate) fn write_reports(
 ) -> BoxFuture<'static, Result<(), JoinError>> {
     // Boxed so that the body is compiled once, not in every program that runs it.
     Box::pin(async move {
-        // They show when the kinds are served.
+        // CustomResourceDefinitions show when the kinds are served.
         let definitions = REPORT_DEFINITIONS
             .map(|name| Watch::all(CUSTOM_RESOURCE_DEFINITION).selected(Selector::Name(name.to_owned())));
         for watch in REPORTS.iter().filter_map(report_watch).chain(definitions) {
@@ -96,15 +96,13 @@ pub(crate) fn write_reports(
     })
 }
 
-// === impl ReportWriter ===
-
 impl ReportWriter {
     /// Enqueues changed reports for which this process has results. The leader also enqueues reports when a
     /// policy may have been deleted.
     async fn enqueue(self: Arc<Self>) {
         let mut changes = self.context.index.subscribe();
         let mut snapshots = self.store.changes();
-        let mut acquired = pin!(self.context.leadership.acquired());
+        let mut acquired = pin!(self.context.leadership.wait_until_acquired());
         let mut is_leading = false;
         loop {
             tokio::select! {

@@ -25,7 +25,7 @@ use crate::{
     response::ResponseStatus,
 };
 
-/// Servers by name, each an ExtensionConfig with handlers.
+/// Test servers by name, each registered by an ExtensionConfig with handlers.
 struct Bed {
     registry: Arc<Registry>,
     names: Names,

@@ -50,8 +50,6 @@ pub(super) struct Stub {
 #[derive(Clone, Default)]
 pub(super) struct Names(pub(super) BTreeMap<String, SocketAddr>);
 
-// === impl Stub ===
-
 impl Stub {
     /// Starts a server with a certificate for `name`, issued by its own CA.
     pub(super) async fn start(name: &str, reply: Reply) -> Self {
@@ -150,8 +148,6 @@ impl Stub {
 pub(super) fn success() -> Reply {
     Reply::Json(json!({"status": "Success"}))
 }
-
-// === impl Names ===
 
 impl Resolve for Names {
     fn resolve(&self, host: String, _: u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {

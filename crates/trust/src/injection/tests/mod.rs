@@ -127,7 +127,7 @@ fn config_map() -> Value {
     })
 }
 
-/// In another version than the watched one.
+/// Returns an ExtensionConfig in another version than the watched one.
 fn extension_config() -> Value {
     json!({
         "apiVersion": "runtime.cluster.x-k8s.io/v1alpha1", "kind": "ExtensionConfig", "metadata": {"name": "target"},

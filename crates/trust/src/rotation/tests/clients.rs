@@ -7,8 +7,6 @@ use crate::rotation::{
     tests::{lag::Stage, world::World},
 };
 
-// === impl World ===
-
 impl World {
     /// Reports whether all certificates of ready endpoints verify under every target's trust bundle, as
     /// written and as the slowest API server has it, at the true time. Ignores targets that were emptied or

@@ -22,9 +22,9 @@ pub(super) struct WebhookConfiguration {
     repairs: u64,
     pub(super) refuses: bool,
     pub(super) refused: bool,
-    /// Whether clients read it from a file.
+    /// Whether clients read the bundle from a file.
     pub(super) is_file: bool,
-    /// Whether it is namespaced, so that tenants write it.
+    /// Whether the target is namespaced, so that tenants write it.
     pub(super) is_namespaced: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct WebhookConfiguration {
 pub(super) struct Pod {
     pub(super) chain: Option<Chain>,
     pub(super) stage: Stage,
-    /// Whether the operator can reach it.
+    /// Whether the operator can reach the port.
     pub(super) observable: bool,
     /// Another port, whose process reloads the Secret independently.
     pub(super) second: Option<Port>,
@@ -42,22 +42,20 @@ pub(super) struct Pod {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Port {
     pub(super) chain: Option<Chain>,
-    /// Whether the operator can reach it.
+    /// Whether the operator can reach the port.
     pub(super) observable: bool,
 }
 
 /// How far a pod has started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
-    /// It has mounted the Secret but is not an endpoint yet.
+    /// The pod has mounted the Secret but is not an endpoint yet.
     Created,
-    /// It is an endpoint but not ready.
+    /// The pod is an endpoint but not ready.
     Starting,
-    /// It receives requests.
+    /// The pod is ready and receives requests.
     Ready,
 }
-
-// === impl WebhookConfiguration ===
 
 impl WebhookConfiguration {
     /// A target without a bundle that nothing has written yet.
@@ -68,7 +66,7 @@ impl WebhookConfiguration {
         }
     }
 
-    /// Writes it as the operator does.
+    /// Writes the bundle as the operator does.
     pub(super) fn write(&mut self, bundle: &TrustSet) {
         self.refused = self.refuses;
         if self.refuses || self.bundle.as_ref() == Some(bundle) {
@@ -109,8 +107,6 @@ impl WebhookConfiguration {
         }
     }
 }
-
-// === impl Pod ===
 
 impl Pod {
     /// A pod with one port.

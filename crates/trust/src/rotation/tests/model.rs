@@ -114,8 +114,6 @@ pub(super) enum Action {
     Jump(i8),
 }
 
-// === impl Scenario ===
-
 impl Scenario {
     pub(super) fn new(name: &'static str, start: World, chances: Chances) -> Self {
         Self {
@@ -432,7 +430,6 @@ impl Model for Scenario {
     }
 }
 
-/// Describes an action.
 pub(super) fn describe_action(state: &State, action: Action) -> Option<String> {
     let intent = match action {
         Action::Plan => return None,

@@ -10,8 +10,6 @@ use crate::{
 /// Issues certificates with consecutive numbers.
 pub(super) struct Numbered(pub(super) u8);
 
-// === impl Numbered ===
-
 impl Issuer for Numbered {
     type Error = Infallible;
 

@@ -20,7 +20,7 @@ fn a_regressed_target_is_repaired_before_the_next_ca_signs() {
     assert_eq!(first.conditions.trusted.reason, Reason::Untrusted);
     let plan = step(&mut world);
     assert!(matches!(plan.steps.as_slice(), [Step::InjectTarget { target, .. }] if target.name == "0"));
-    // Every API server gets time to see it.
+    // Wait until every API server has seen the target.
     assert_eq!(world.plan(&timing()).steps, []);
     assert_eq!(world.plan(&timing()).wake_up, timing().trust);
     assert_eq!(generation(&world), 1);
@@ -50,7 +50,7 @@ fn tenant_writes_do_not_delay_rotations() {
         world.targets[0].is_namespaced = is_namespaced;
         world.request = Some("ca:1".to_owned());
         for _ in 0..20 {
-            // For the plan it may be another target each time.
+            // The plan cannot rely on seeing the same target each time.
             world.targets[0] = WebhookConfiguration::new(is_namespaced);
             step(&mut world);
             world.reload(0);
@@ -80,7 +80,7 @@ fn a_rejecting_target_is_reported_and_the_others_continue() {
     assert_eq!(plan.wake_up, timing().retry);
     assert!(world.is_trusted());
 
-    // It does not have CA 3, so CA 3 does not sign.
+    // The target does not have CA 3, so CA 3 does not sign.
     world.request = Some("ca:2".to_owned());
     for _ in 0..20 {
         step(&mut world);
@@ -203,7 +203,8 @@ fn an_unlisted_kind_blocks_only_the_ca_replacement() {
     assert_ne!(world.pods[0].chain.unwrap().leaf, leaf, "certificates are issued");
     assert_eq!(generation(&world), 1);
 
-    // It signs once the kind was listed. The CA that it replaced stays while the kind is unlisted again.
+    // The next CA signs once the kind was listed. The CA that it replaced stays while the kind is unlisted
+    // again.
     world.unlisted.clear();
     while generation(&world) == 1 {
         step(&mut world);

@@ -26,17 +26,17 @@ const RELOAD: i64 = 2;
 /// What an operator ignores, to show that it must not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Ignored {
-    /// That an endpoint could not be reached.
+    /// An endpoint that could not be reached.
     Unobservable,
     /// Pods that are not endpoints yet.
     StartingPods,
-    /// That it became the leader only now, after a long time on standby.
+    /// The operator became the leader only now, after a long time on standby.
     Leadership,
-    /// That an endpoint still serves a replaced certificate.
+    /// An endpoint that still serves a replaced certificate.
     Served,
-    /// That a pod has another port.
+    /// Another port of a pod.
     Ports,
-    /// That a target lost the next CA.
+    /// A target that lost the next CA.
     Regression,
 }
 
@@ -56,15 +56,15 @@ pub(super) struct World {
     pub(super) regressed: Option<Mark>,
     pub(super) authorities: Option<CaState>,
     pub(super) serving: Option<PublishedSecret>,
-    /// How often others wrote the serving Secret.
+    /// How often other clients wrote the serving Secret.
     pub(super) touches: u8,
     /// The contents of the serving Secret before its leaf last changed.
     pub(super) served_before: Option<PublishedSecret>,
-    /// For how many seconds a starting pod may still mount these.
+    /// For how many seconds a starting pod may still mount the previous contents.
     pub(super) outdated: i64,
     /// Whether servers reload within `reload`, so that calls never fail, not even in an emergency.
     pub(super) prompt: bool,
-    /// For how many seconds these may still serve their present certificate.
+    /// For how many seconds servers may still serve their present certificate.
     unread: i64,
     pub(super) targets: Vec<WebhookConfiguration>,
     /// Kinds of targets that cannot be listed.
@@ -97,7 +97,6 @@ pub(super) fn timing() -> Timing {
     }
 }
 
-/// 2026-01-01.
 pub(super) fn start_of_2026() -> Timestamp {
     Timestamp::from_second(1_767_225_600).unwrap()
 }
@@ -114,8 +113,6 @@ pub(super) fn with_ports(observable: &[(bool, bool)]) -> World {
     }
     world
 }
-
-// === impl World ===
 
 impl World {
     /// Only targets, and pods without a certificate.
@@ -148,7 +145,7 @@ impl World {
         }
     }
 
-    /// The same after the operator had all the time it needs.
+    /// Returns the world after the operator had all the time that it needs.
     pub(super) fn settled(targets: usize, pods: &[bool], timing: &Timing) -> Self {
         let mut world = Self::new(targets, pods);
         assert!(world.settle(timing), "{world:#?}");

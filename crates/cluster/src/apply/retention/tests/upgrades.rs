@@ -55,8 +55,8 @@ async fn autoscaled_replicas_stay_and_each_upgrade_is_one_write() {
             let desired = workload(kind, version);
             assert_eq!(install.ensure(&desired).await, ONE_WRITE, "{kind} {version}");
             assert_eq!(install.live()["spec"]["replicas"], replicas, "{kind} {version}");
-            // A value that equals the bundle's may be ours, too; replicas of a Deployment are always left to
-            // the scaler.
+            // Windlass may co-own a value that equals the bundle's; replicas of a Deployment are always left
+            // to the scaler.
             let is_owned = replicas == 1 && kind == "StatefulSet";
             assert_eq!(install.owns(REPLICAS), is_owned, "{kind} {version}");
             assert_eq!(install.ensure(&desired).await, UNCHANGED, "{kind} {version}");
@@ -121,7 +121,8 @@ async fn concurrent_writes_are_not_overwritten() {
     let install = Install::new(keep_replicas);
     install.ensure(&workload("StatefulSet", "v1")).await;
     assert!(install.owns(REPLICAS));
-    // We still own replicas, so the observed value is sent, and the autoscaler writes at the same time.
+    // Windlass still owns replicas, so it sends the observed value, and the autoscaler writes at the same
+    // time.
     let mut desired = workload("StatefulSet", "v2");
     desired["spec"]["replicas"] = 2.into();
     let racing = |replicas: u64| -> Box<dyn FnOnce(&mut api_server::Stored) + Send> {
@@ -201,7 +202,7 @@ async fn an_injected_sidecar_stays_without_being_owned() {
             assert!(!install.owns(SIDECAR), "{injected}");
             assert_eq!(install.ensure(&desired).await, UNCHANGED, "{injected} {version}");
         }
-        // The injector may change it; our own values stay.
+        // The injector may change its value; values of the bundle stay.
         install
             .server
             .stored
@@ -217,7 +218,7 @@ async fn an_injected_sidecar_stays_without_being_owned() {
         let mut live = install.live();
         assert_eq!(containers(&mut live)[0]["image"], "q");
         assert_eq!(containers(&mut live)[1]["image"], "v3");
-        // Without a rule the API server keeps it.
+        // Without a rule, the API server keeps the value.
         *install.rules.rule.lock() = None;
         install.restart();
         install.ensure(&workload("StatefulSet", "v4")).await;
@@ -322,7 +323,7 @@ async fn server_fields_are_not_sent() {
         object["status"] = json!({"replicas": 1});
         object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
     });
-    // Everything is retained, except the marks.
+    // All values are retained, except the marks.
     let desired = workload("StatefulSet", "v2");
     assert_eq!(
         install.applier.ensure(&desired, &field_owner()).await.unwrap(),

@@ -71,8 +71,6 @@ pub(super) struct World {
     pub(super) budget: [u8; 4],
 }
 
-// === impl Objects ===
-
 impl Objects {
     pub(super) fn service(&self, color: Color) -> Option<Revision> {
         self.services[index(color)]
@@ -102,8 +100,6 @@ impl Objects {
         }
     }
 }
-
-// === impl World ===
 
 impl World {
     /// Revision 0 is installed, and everybody has observed it.
