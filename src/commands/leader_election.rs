@@ -20,7 +20,7 @@ pub struct LeaderElection {
         hide_possible_values = true,
         default_missing_value = "true", help_heading = "Leader election")]
     pub leader_elect: bool,
-    /// Others take over if the leader does not renew for this long.
+    /// Others take over after this long without renewal.
     #[arg(
         long,
         value_name = "DURATION",
@@ -29,7 +29,7 @@ pub struct LeaderElection {
         help_heading = "Leader election"
     )]
     pub lease_duration: GoDuration,
-    /// The leader steps down if it cannot renew for this long.
+    /// Leader steps down after this long without renewal.
     #[arg(
         long,
         value_name = "DURATION",

@@ -58,7 +58,7 @@ pub struct Args {
     /// Controllers to run, comma-separated.
     #[arg(long, value_name = "LIST", default_value_t = Controllers::DEFAULT, help_heading = "Controllers")]
     pub controllers: Controllers,
-    /// Honor annotations of cert-manager, service-ca or cluster-api (comma-separated).
+    /// Honor annotations of cert-manager, service-ca, cluster-api; comma-separated.
     #[arg(
         long,
         value_name = "LIST",
