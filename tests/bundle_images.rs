@@ -21,8 +21,6 @@ struct ImageTest {
     folder: TempDir,
 }
 
-// === impl ImageTest ===
-
 impl ImageTest {
     async fn new() -> Self {
         let authority = TestAuthority::new("Registry CA");

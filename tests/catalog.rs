@@ -58,8 +58,6 @@ struct CatalogTest {
     folder: TempDir,
 }
 
-// === impl CatalogTest ===
-
 impl CatalogTest {
     fn new(files: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();

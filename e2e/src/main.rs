@@ -40,8 +40,6 @@ fn main() -> anyhow::Result<ExitCode> {
     program.run()
 }
 
-// === impl Program ===
-
 impl Program {
     /// Returns the log filter without `RUST_LOG`; `None` if the program starts its own logs.
     fn log_filter(&self) -> Option<&'static str> {

@@ -61,8 +61,6 @@ pub(crate) async fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-// === impl Arguments ===
-
 impl Arguments {
     fn options(self) -> anyhow::Result<NodeOptions> {
         let longest = Duration::try_from_secs_f64(self.refresh_delay).context("--refresh-delay")?;

@@ -210,8 +210,6 @@ fn without_type(mut value: Value) -> Value {
     value
 }
 
-// === impl ClusterApi ===
-
 impl ClusterApi {
     /// Builds the program; returns [`None`] without Go.
     fn build() -> anyhow::Result<Option<Self>> {
@@ -305,8 +303,6 @@ impl ClusterApi {
         })
     }
 }
-
-// === impl Running ===
 
 impl Running {
     /// Returns the next line of the output.

@@ -149,8 +149,6 @@ async fn check(algorithm: PrivateKeyAlgorithm) -> anyhow::Result<()> {
     Ok(())
 }
 
-// === impl Rotation ===
-
 impl Rotation {
     async fn new(algorithm: PrivateKeyAlgorithm) -> anyhow::Result<Self> {
         let names = DnsNames::for_service("hook", "system", &[])?;
@@ -205,8 +203,6 @@ fn terms() -> Terms {
         },
     }
 }
-
-// === impl Client ===
 
 impl Client {
     fn build() -> anyhow::Result<Self> {

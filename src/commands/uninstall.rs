@@ -200,7 +200,7 @@ impl Args {
         }
         removal_obstacles::external_calls(
             callers,
-            |caller| self.is_ours(caller),
+            |caller| self.belongs_to_bundle(caller),
             |service| services.contains(service),
         )
     }
@@ -209,7 +209,7 @@ impl Args {
     async fn is_deleted_with_bundle(&self, cluster: &Cluster, caller: &Value) -> bool {
         for key in removal_obstacles::cluster_scoped_owners(caller) {
             if let Ok(Some(owner)) = cluster.read(&key).await
-                && self.is_ours(&owner)
+                && self.belongs_to_bundle(&owner)
             {
                 return true;
             }
@@ -217,7 +217,7 @@ impl Args {
         false
     }
 
-    fn is_ours(&self, object: &Value) -> bool {
+    fn belongs_to_bundle(&self, object: &Value) -> bool {
         object::label(object, names::BUNDLE_DEPLOYMENT) == Some(&self.name)
     }
 }

@@ -18,14 +18,18 @@ pub(crate) fn cell(text: &str) -> String {
 /// Returns the page: a section with a table of fields for each kind.
 pub(crate) fn reference() -> String {
     let mut page =
-        "# API\n\nThe fields of the kinds that Windlass brings. Made from their schemas.\n".to_owned();
+        "# API\n\nThe fields of the kinds that Windlass defines, generated from their schemas.\n".to_owned();
     let objects = manifests::objects().unwrap().into_iter();
     let objects = objects
         .chain(manifests::policies_objects())
         .chain(manifests::customization_crds());
-    for definition in objects.filter(is_ours) {
-        for version in object::items(&definition, "/spec/versions") {
-            section(&mut page, &definition, version);
+    let definitions: Vec<Value> = objects.filter(is_ours).collect();
+    for (index, definition) in definitions.iter().enumerate() {
+        for version in object::items(definition, "/spec/versions") {
+            let twin = definitions[..index]
+                .iter()
+                .find(|other| has_fields_of(other, version));
+            section(&mut page, definition, version, twin);
         }
     }
     page
@@ -36,19 +40,35 @@ fn is_ours(found: &Value) -> bool {
     text("/kind") == "CustomResourceDefinition" && text("/spec/group") != "config.karmada.io"
 }
 
-fn section(page: &mut String, definition: &Value, version: &Value) {
+/// Whether a kind has the same fields as `version` of another kind.
+fn has_fields_of(definition: &Value, version: &Value) -> bool {
+    const FIELDS: &str = "/schema/openAPIV3Schema/properties";
+    object::items(definition, "/spec/versions")
+        .iter()
+        .any(|other| other.pointer(FIELDS) == version.pointer(FIELDS))
+}
+
+/// Adds the section of a kind. It refers to `twin`, the kind with the same fields, if there is one.
+fn section(page: &mut String, definition: &Value, version: &Value, twin: Option<&Value>) {
     let text = |pointer| object::text(definition, pointer).unwrap();
     let schema = &version["schema"]["openAPIV3Schema"];
     let name = object::text(version, "/name").unwrap();
     write!(
         page,
-        "\n## {}\n\n`{}/{name}`, {}. {}\n\n| field | type | says |\n|---|---|---|\n",
+        "\n## {}\n\n`{}/{name}`, {}. {}\n\n",
         text("/spec/names/kind"),
         text("/spec/group"),
         text("/spec/scope"),
         cell(object::text(schema, "/description").unwrap_or_default()),
     )
     .unwrap();
+    if let Some(twin) = twin {
+        let kind = object::text(twin, "/spec/names/kind").unwrap();
+        let anchor = kind.to_lowercase();
+        writeln!(page, "The fields are those of [{kind}](#{anchor}).").unwrap();
+        return;
+    }
+    page.push_str("| field | type | description |\n|---|---|---|\n");
     for part in ["spec", "status"] {
         fields(page, part, &schema["properties"][part], false);
     }

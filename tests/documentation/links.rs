@@ -52,8 +52,5 @@ fn the_table_of_contents_has_every_page() {
         .map(|path| path.strip_prefix("docs").unwrap().display().to_string())
         .collect();
     pages.sort();
-    assert_eq!(
-        listed, pages,
-        "docs/SUMMARY.md does not list the pages in docs"
-    );
+    assert_eq!(listed, pages, "docs/SUMMARY.md does not list the pages in docs");
 }

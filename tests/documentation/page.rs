@@ -21,8 +21,6 @@ pub(crate) struct CodeBlock<'a> {
     pub(crate) text: &'a str,
 }
 
-// === impl Page ===
-
 impl Page {
     /// Returns the README, CONTRIBUTING.md and all pages in `docs`.
     pub(crate) fn all() -> Vec<Self> {

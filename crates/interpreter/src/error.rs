@@ -13,7 +13,7 @@ pub struct InterpretError {
     pub operation: Operation,
     /// Kind and name of the object.
     pub object: String,
-    /// The cause.
+    /// Why the interpreter failed.
     #[source]
     pub source: InterpreterFailure,
 }

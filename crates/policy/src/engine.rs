@@ -75,7 +75,7 @@ pub struct EvaluationBudget<'a> {
 pub struct ProgramError {
     /// Position in the program, if known.
     pub position: Option<ProgramPosition>,
-    /// The reason.
+    /// Why the program has no result.
     pub message: String,
 }
 

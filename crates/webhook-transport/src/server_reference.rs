@@ -136,7 +136,7 @@ impl ServerReference {
         self.authority.as_str()
     }
 
-    /// The path before that of each request.
+    /// The prefix of the path of each request.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }

@@ -54,8 +54,6 @@ pub enum MeasuredSubject {
     Admission(AdmissionArguments),
 }
 
-// === impl Arguments ===
-
 impl fmt::Display for Arguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subject {

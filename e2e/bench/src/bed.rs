@@ -81,8 +81,6 @@ pub enum ParseDelayError {
     },
 }
 
-// === impl Bed ===
-
 impl Bed {
     /// How long a changed Secret takes to reach a pod, as it is measured here.
     pub(super) fn scaled_delay(&self) -> RangeInclusive<Duration> {
@@ -95,8 +93,6 @@ impl Bed {
         Duration::from_secs(600).mul_f64(self.time_scale) + Duration::from_secs(60)
     }
 }
-
-// === impl LoadArguments ===
 
 impl fmt::Display for LoadArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,8 +107,6 @@ impl fmt::Display for LoadArguments {
         )
     }
 }
-
-// === impl Delay ===
 
 impl FromStr for Delay {
     type Err = ParseDelayError;

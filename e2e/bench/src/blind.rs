@@ -20,7 +20,7 @@ use windlass_scenarios::{
     resource::{Expectation, Resource},
     sample::{self, CERTIFICATE, DEPLOYMENT, NAMESPACE, SERVING_CERTIFICATE},
     steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, ask_for_rotation, bundle_deployment, check, conditions, delete,
+        BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, request_rotation, bundle_deployment, check, conditions, delete,
         get, list, ready, succeed, until,
     },
     test_cluster::TestCluster,
@@ -98,8 +98,6 @@ struct BlindRun<'a> {
     operator: Running,
     seen: RefCell<SeenAlarms>,
 }
-
-// === impl BlindArguments ===
 
 impl fmt::Display for BlindArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -264,8 +262,6 @@ fn until_moment(moment: Timestamp) -> Duration {
         .unwrap_or_default()
 }
 
-// === impl LastSixth ===
-
 impl LastSixth {
     /// Of the certificate that a ServingCertificate has published, which lives for `leaf` from when it was issued, and begins a
     /// sixth of that earlier, for clocks that are wrong.
@@ -279,15 +275,13 @@ impl LastSixth {
     }
 }
 
-// === impl BlindRun ===
-
 impl BlindRun<'_> {
     /// Asks for CA rotations and looks for alarms, for so long.
     async fn live(&self, duration: Duration, pause: Duration) -> anyhow::Result<()> {
         let rotating = async || -> anyhow::Result<()> {
             loop {
                 tokio::time::sleep(pause).await;
-                ask_for_rotation(self.client, NAMESPACE, CERTIFICATE, "ca").await?;
+                request_rotation(self.client, NAMESPACE, CERTIFICATE, "ca").await?;
             }
         };
         let looking = async || -> anyhow::Result<()> {

@@ -74,8 +74,6 @@ struct ChangeRun<'a> {
     rounds: u32,
 }
 
-// === impl ChangeArguments ===
-
 impl fmt::Display for ChangeArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -185,8 +183,6 @@ async fn fill(cluster: &TestCluster, crowd: &TargetCrowd) -> anyhow::Result<()> 
 fn is_something(bundle: &str) -> bool {
     !bundle.is_empty()
 }
-
-// === impl ChangeRun ===
 
 impl ChangeRun<'_> {
     async fn changes(&self, operator: &Running) -> anyhow::Result<Vec<Round>> {

@@ -109,8 +109,6 @@ pub(super) async fn measure(
     })
 }
 
-// === impl CrowdArguments ===
-
 impl fmt::Display for CrowdArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

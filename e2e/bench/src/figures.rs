@@ -45,8 +45,6 @@ pub(super) enum LapKind {
     Other,
 }
 
-// === impl Figures ===
-
 impl Figures {
     /// Notes what one CA rotation wrote: each target's bundle once, and nothing else but, on a CRD, its managedFields.
     pub(super) fn note_rotation(&mut self, number: u32, before: &TargetsSeen, after: &TargetsSeen) {

@@ -140,8 +140,6 @@ pub(super) async fn measure(
     })
 }
 
-// === impl IdleArguments ===
-
 impl fmt::Display for IdleArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ServingCertificates, ", self.certificates)?;

@@ -11,8 +11,6 @@ pub struct Measurement {
     pub(super) summary: String,
 }
 
-// === impl Measurement ===
-
 impl Measurement {
     /// Whether no request failed and nothing was missed.
     pub fn is_good(&self) -> bool {

@@ -88,8 +88,6 @@ struct Kill {
     is_lost: bool,
 }
 
-// === impl MigrationArguments ===
-
 impl fmt::Display for MigrationArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { objects, kills, load } = self;
@@ -242,8 +240,6 @@ fn rewritten(migration: &Value) -> u64 {
     migration["rewritten"].as_u64().unwrap_or_default()
 }
 
-// === impl Seen ===
-
 impl Seen {
     /// Notes what the status says of the migration.
     fn note(&mut self, migration: &Value, proxy: &Proxy) {
@@ -333,8 +329,6 @@ impl Seen {
     }
 }
 
-// === impl Moment ===
-
 impl Moment {
     fn of(proxy: &Proxy) -> Self {
         Self {
@@ -343,8 +337,6 @@ impl Moment {
         }
     }
 }
-
-// === impl Kill ===
 
 impl std::fmt::Display for Kill {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -90,8 +90,6 @@ struct Night<'a> {
     seen: RefCell<NightEvents>,
 }
 
-// === impl NightArguments ===
-
 impl fmt::Display for NightArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CA rotations for {}", self.duration)?;
@@ -158,8 +156,6 @@ pub(super) async fn measure(
     }
     Ok(told(arguments, night.seen.into_inner(), &report, missed))
 }
-
-// === impl Night ===
 
 impl Night<'_> {
     /// All of it at once, until the stranger has done and all is repaired, or something ends that should not.

@@ -22,8 +22,6 @@ pub(super) struct PreloadedWorld {
     unreachable: PathBuf,
 }
 
-// === impl PreloadedWorld ===
-
 impl PreloadedWorld {
     /// The world as it is.
     pub(super) async fn new(cluster: &TestCluster) -> anyhow::Result<Self> {

@@ -86,8 +86,6 @@ struct RepairRun<'a> {
     right: String,
 }
 
-// === impl RepairArguments ===
-
 impl fmt::Display for RepairArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -181,8 +179,6 @@ async fn trust_bundle(cluster: &TestCluster) -> anyhow::Result<String> {
     Ok(bundle.to_owned())
 }
 
-// === impl RepairRun ===
-
 impl RepairRun<'_> {
     async fn one_by_one(&self, count: u32) -> anyhow::Result<SingleTimes> {
         let mut times = SingleTimes(Latencies::default(), Latencies::default());
@@ -259,8 +255,6 @@ impl RepairRun<'_> {
         self.stranger.carries(target, write, is_right).await
     }
 }
-
-// === impl FloodTimes ===
 
 impl FloodTimes {
     /// Of writes one after the other, until `end`.

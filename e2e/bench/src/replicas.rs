@@ -23,8 +23,6 @@ pub(super) struct OperatorReplicas {
     started: Mutex<u32>,
 }
 
-// === impl OperatorReplicas ===
-
 impl OperatorReplicas {
     /// Starts so many, and waits until one leads and each has seen everything.
     pub(super) async fn start(

@@ -64,8 +64,6 @@ struct Run<'a> {
     figures: Mutex<Figures>,
 }
 
-// === impl RotationArguments ===
-
 impl fmt::Display for RotationArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -152,8 +150,6 @@ fn missed(arguments: &RotationArguments, total: &Report, took: Duration, done: u
     }
     missed
 }
-
-// === impl Run ===
 
 impl Run<'_> {
     async fn go(&self) -> anyhow::Result<()> {

@@ -17,8 +17,6 @@ pub(super) struct Started {
     program: OperatorProcess,
 }
 
-// === impl Started ===
-
 impl Started {
     /// Starts the operator, and installs the sample `bundle`.
     pub(super) async fn new(

@@ -61,8 +61,6 @@ pub(super) struct ForeignWrite {
     version: u64,
 }
 
-// === impl Stranger ===
-
 impl Stranger {
     /// Finds the targets that call a Service, and watches them.
     pub(super) async fn watch(client: &Client, namespace: &str, service: &str) -> anyhow::Result<Self> {
@@ -188,16 +186,12 @@ impl Stranger {
     }
 }
 
-// === impl ForeignWrite ===
-
 impl ForeignWrite {
     /// How long after the answer `moment` was; nothing, where a watch was faster.
     pub(super) fn until(&self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.answered)
     }
 }
-
-// === impl Carried ===
 
 impl Carried {
     /// Takes over what the watch shows now.

@@ -6,8 +6,6 @@ use std::fmt;
 #[derive(Clone, Debug, Default)]
 pub(super) struct FiguresTable(Vec<Vec<String>>);
 
-// === impl FiguresTable ===
-
 impl FiguresTable {
     /// A table with these headings.
     pub(super) fn new<const COLUMNS: usize>(headings: [&str; COLUMNS]) -> Self {

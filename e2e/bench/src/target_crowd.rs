@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_scenarios::{
     request, sample,
     steps::{
-        CRDS, MUTATING, VALIDATING, ask_for_rotation, check, conditions, get, serving_certificates, succeed,
+        CRDS, MUTATING, VALIDATING, request_rotation, check, conditions, get, serving_certificates, succeed,
         until,
     },
 };
@@ -68,8 +68,6 @@ pub(super) struct TargetCrowd {
     pub(super) applied: bool,
 }
 
-// === impl CrowdKind ===
-
 impl CrowdKind {
     /// What objects of this kind are called.
     pub(super) fn noun(self) -> &'static str {
@@ -89,8 +87,6 @@ impl CrowdKind {
         }
     }
 }
-
-// === impl TargetCrowd ===
 
 impl TargetCrowd {
     /// Creates the Service, what the trust bundle comes from, and the targets, in a namespace that is there.
@@ -139,7 +135,7 @@ impl TargetCrowd {
     pub(super) async fn change_ca(&self, client: &Client) -> anyhow::Result<Instant> {
         match self.source {
             CrowdSource::Certificate => {
-                ask_for_rotation(client, self.namespace, self.certificate, "ca").await?;
+                request_rotation(client, self.namespace, self.certificate, "ca").await?;
             }
             CrowdSource::Secret => {
                 let path = format!("{}/{}", self.secrets(), self.certificate);

@@ -49,8 +49,6 @@ pub(super) struct Writes {
     pub(super) metadata_only: u64,
 }
 
-// === impl Targets ===
-
 impl Targets {
     /// Watches what asks for the trust bundle of a ServingCertificate, and waits until it and we see the same number.
     pub(super) async fn watch(client: &Client, namespace: &str, certificate: &str) -> anyhow::Result<Self> {
@@ -123,8 +121,6 @@ impl Targets {
         Ok(self.seen.lock().clone())
     }
 }
-
-// === impl Seen ===
 
 impl Seen {
     #[cfg(test)]

@@ -48,8 +48,6 @@ pub(crate) enum DemoFault {
     Outage,
 }
 
-// === impl Arguments ===
-
 impl Arguments {
     /// Reports whether a control plane must be started for the demo.
     pub fn needs_control_plane(&self) -> bool {

@@ -153,8 +153,6 @@ fn invalid_bundle(folder: &Path, problems: &[windlass_object::Problem]) -> anyho
     )
 }
 
-// === impl Demo ===
-
 impl Demo {
     async fn run_steps(
         &mut self,

@@ -52,8 +52,6 @@ pub(crate) struct AddressClaim<T = UdpSocket> {
     _guard: T,
 }
 
-// === impl Network ===
-
 impl Network {
     /// The network of an address; `prefix` is held to 1 to 29 bits.
     pub fn new(address: Ipv4Addr, prefix: u8) -> Self {
@@ -110,8 +108,6 @@ impl fmt::Display for Network {
     }
 }
 
-// === impl Pool ===
-
 impl Pool {
     /// A pool that starts somewhere in the network, as `seed` says.
     pub(crate) fn new(network: Network, seed: u32) -> Arc<Self> {
@@ -165,8 +161,6 @@ impl Pool {
     }
 }
 
-// === impl Queue ===
-
 impl Queue {
     fn next(&mut self, size: u32) -> Option<u32> {
         if self.used == size {
@@ -177,8 +171,6 @@ impl Queue {
         u32::try_from(distance).ok()
     }
 }
-
-// === impl AddressClaim ===
 
 impl<T> Drop for AddressClaim<T> {
     fn drop(&mut self) {

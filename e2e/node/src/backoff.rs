@@ -17,8 +17,6 @@ pub(crate) struct BackOff {
     last: Option<Duration>,
 }
 
-// === impl BackOff ===
-
 impl BackOff {
     /// The wait after a container that ran for so long.
     pub(crate) fn after(&mut self, ran: Duration) -> Duration {

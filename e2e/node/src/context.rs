@@ -21,8 +21,6 @@ pub(crate) struct NodeContext {
     pub(crate) stop: CancellationToken,
 }
 
-// === impl NodeContext ===
-
 impl NodeContext {
     /// Finds out what this machine can do, and starts to watch what pods mount.
     pub(crate) fn new(

@@ -14,8 +14,6 @@ pub(crate) struct PodFields<'a> {
     pub(crate) node: &'a str,
 }
 
-// === impl PodFields ===
-
 impl PodFields<'_> {
     /// The value of a field path that the downward API has; `None` for any other.
     pub(crate) fn resolve(&self, path: &str) -> Option<String> {

@@ -36,8 +36,6 @@ pub(crate) struct Objects {
     changes: watch::Sender<()>,
 }
 
-// === impl Objects ===
-
 impl Objects {
     /// Starts to watch.
     pub(crate) fn watch(client: &Client, tasks: &TaskTracker, stop: &CancellationToken) -> Self {

@@ -43,8 +43,6 @@ pub struct Program {
     pub arguments: Vec<String>,
 }
 
-// === impl NodeOptions ===
-
 impl NodeOptions {
     /// A wait of a pod, at this node's speed.
     pub(crate) fn scaled(&self, wait: Duration) -> Duration {

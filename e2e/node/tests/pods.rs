@@ -45,8 +45,6 @@ struct TestNode {
     _sandbox: Sandbox,
 }
 
-// === impl TestNode ===
-
 impl TestNode {
     async fn start() -> Self {
         drop(rustls::crypto::ring::default_provider().install_default());

@@ -139,8 +139,6 @@ pub enum AdmissionFault {
     Silent,
 }
 
-// === impl Args ===
-
 impl Args {
     /// Reports whether the fault is set.
     pub fn has(&self, fault: &Misbehavior) -> bool {
@@ -196,8 +194,6 @@ fn mounted(path: &Path, mounts: &BTreeMap<String, PathBuf>) -> Option<PathBuf> {
     })
 }
 
-// === impl SampleVersion ===
-
 impl SampleVersion {
     /// Returns the name of the version in `apiVersion`.
     pub(crate) fn name(self) -> &'static str {
@@ -215,8 +211,6 @@ impl SampleVersion {
             .find(|version| version.name() == name)
     }
 }
-
-// === impl Misbehavior ===
 
 impl FromStr for Misbehavior {
     type Err = String;

@@ -39,8 +39,6 @@ pub(crate) enum ConversionError {
     },
 }
 
-// === impl Converter ===
-
 impl Converter {
     /// Returns the object in another version. For other kinds, only `apiVersion` changes.
     pub(crate) fn convert(&self, object: &Value, desired: &str) -> Result<Value, ConversionError> {

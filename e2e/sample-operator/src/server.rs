@@ -23,8 +23,6 @@ pub(crate) struct SampleServer {
 /// The timeout of TLS handshakes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-// === impl SampleServer ===
-
 impl SampleServer {
     /// Creates a server without ports. The arguments set how long connections stay open.
     pub(crate) fn new(

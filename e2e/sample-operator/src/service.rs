@@ -45,8 +45,6 @@ const HOOKS: &str = "/hooks/";
 /// The setting that the runtime hook returns as its message.
 const GREETING: &str = "greeting";
 
-// === impl Service ===
-
 impl Service {
     /// Creates the service. Fails when the variable with the mounts cannot be read.
     pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {

@@ -48,8 +48,6 @@ struct Running {
     task: JoinHandle<anyhow::Result<()>>,
 }
 
-// === impl Authority ===
-
 impl Authority {
     fn new() -> Self {
         let mut parameters = CertificateParams::default();
@@ -87,8 +85,6 @@ impl Authority {
             .await
     }
 }
-
-// === impl Running ===
 
 impl Running {
     async fn stop(mut self) {

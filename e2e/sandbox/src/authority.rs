@@ -21,8 +21,6 @@ pub(crate) struct Identity {
 /// The certificate authority. Its key stays inside.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
-// === impl Authority ===
-
 impl Authority {
     /// Creates a certificate authority with a new key.
     pub(crate) fn new() -> Result<Self, rcgen::Error> {

@@ -45,8 +45,6 @@ pub struct Subject {
     pub uid: String,
 }
 
-// === impl StatusError ===
-
 impl StatusError {
     /// Creates an error without a subject.
     pub fn new(code: u16, reason: &str, message: impl Into<String>) -> Self {

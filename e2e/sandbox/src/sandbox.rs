@@ -53,8 +53,6 @@ pub enum StartError {
     Certificates(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-// === impl SandboxOptions ===
-
 impl Default for SandboxOptions {
     fn default() -> Self {
         Self {
@@ -63,8 +61,6 @@ impl Default for SandboxOptions {
         }
     }
 }
-
-// === impl Sandbox ===
 
 impl Sandbox {
     /// Starts a sandbox.

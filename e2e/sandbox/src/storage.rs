@@ -89,8 +89,6 @@ struct Inner {
     forgotten: u64,
 }
 
-// === impl Collection ===
-
 impl Collection<'_> {
     /// Reports whether the collection contains an object.
     pub fn contains(&self, key: &StorageKey) -> bool {
@@ -99,8 +97,6 @@ impl Collection<'_> {
             && self.namespace.is_none_or(|namespace| namespace == key.namespace)
     }
 }
-
-// === impl Store ===
 
 impl Default for Store {
     fn default() -> Self {

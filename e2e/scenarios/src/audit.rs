@@ -137,8 +137,6 @@ fn words<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> + us
         .filter_map(Value::as_str)
 }
 
-// === impl Asked ===
-
 impl Asked {
     /// Reads the requests of `user` from an audit log. Requests for objects that a right in `by_name` names
     /// are ignored for other rights.
@@ -185,8 +183,6 @@ impl Asked {
         })
     }
 }
-
-// === impl Right ===
 
 impl Right {
     /// The right to impersonate ServiceAccounts.

@@ -25,8 +25,6 @@ pub(crate) struct Cainjector {
     child: Child,
 }
 
-// === impl Cainjector ===
-
 impl Cainjector {
     /// Starts cainjector as the cluster admin.
     ///

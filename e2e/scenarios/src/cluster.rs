@@ -87,8 +87,6 @@ pub struct Named {
     processes: Option<PathBuf>,
 }
 
-// === impl BackingCluster ===
-
 impl BackingCluster {
     /// Starts a sandbox.
     ///
@@ -271,8 +269,6 @@ impl BackingCluster {
         }
     }
 }
-
-// === impl Named ===
 
 impl Named {
     async fn signal(&self, program: &str, signal: &str) -> anyhow::Result<()> {

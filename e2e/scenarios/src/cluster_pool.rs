@@ -44,8 +44,6 @@ pub struct BorrowedCluster<'a> {
     is_clean: bool,
 }
 
-// === impl Existing ===
-
 impl Existing {
     /// Finds the cluster of a control plane's folder.
     ///
@@ -83,8 +81,6 @@ impl Existing {
         Ok(cluster.with_processes(processes))
     }
 }
-
-// === impl ClusterPool ===
 
 impl ClusterPool {
     /// Creates a pool of free clusters.
@@ -125,8 +121,6 @@ impl ClusterPool {
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-// === impl BorrowedCluster ===
 
 impl BorrowedCluster<'_> {
     /// Returns the cluster to the pool, without remains.

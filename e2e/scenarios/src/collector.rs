@@ -60,8 +60,6 @@ pub(crate) struct CollectedSpan {
     pub(crate) service: String,
 }
 
-// === impl Collector ===
-
 impl Collector {
     /// Starts listening.
     ///
@@ -128,8 +126,6 @@ async fn take(State(received): State<Arc<Received>>, headers: HeaderMap, body: B
     }
     StatusCode::OK
 }
-
-// === impl CollectedSpan ===
 
 impl CollectedSpan {
     fn new(span: Span, service: &str) -> Self {

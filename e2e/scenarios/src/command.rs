@@ -36,8 +36,6 @@ pub struct CommandOutput {
     pub stderr: String,
 }
 
-// === impl Command ===
-
 impl Command {
     /// Runs the command to its end, and calls `line` for each line of standard error.
     ///

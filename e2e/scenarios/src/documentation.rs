@@ -67,8 +67,6 @@ fn collect(page: &Path, text: &str, blocks: &mut Vec<CodeBlock>) {
     }
 }
 
-// === impl CodeBlock ===
-
 impl CodeBlock {
     /// The `windlass` commands that a user types, without anything after `|`, `>` and `#`, and without
     /// output.

@@ -23,8 +23,6 @@ pub struct Forwarder {
     server: JoinHandle<()>,
 }
 
-// === impl Forwarder ===
-
 impl Forwarder {
     /// Opens a forwarder to the API server of `kubeconfig`.
     ///

@@ -39,8 +39,6 @@ const SLOW: Duration = Duration::from_secs(60);
 /// Larger than any client accepts.
 const HUGE: usize = 30 << 20;
 
-// === impl ScriptedHooks ===
-
 impl ScriptedHooks {
     /// Starts listening at `localhost`.
     ///

@@ -41,8 +41,6 @@ const WATCH: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct Inventory(BTreeSet<String>);
 
-// === impl Inventory ===
-
 impl Inventory {
     /// Lists the objects that exist now.
     pub(crate) async fn take(client: &Client) -> anyhow::Result<Self> {

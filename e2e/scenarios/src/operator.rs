@@ -91,8 +91,6 @@ pub struct Running {
     child: Child,
 }
 
-// === impl Operator ===
-
 impl OperatorProcess {
     /// Starts the operator.
     ///
@@ -187,8 +185,6 @@ impl OperatorProcess {
     }
 }
 
-// === impl Half ===
-
 impl Half {
     fn name(self) -> &'static str {
         match self {
@@ -198,8 +194,6 @@ impl Half {
         }
     }
 }
-
-// === impl Running ===
 
 impl Running {
     /// The resident memory in bytes (`VmRSS` in proc_pid_status(5)).

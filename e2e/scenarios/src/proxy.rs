@@ -86,8 +86,6 @@ struct Upstream {
     shared: Arc<Shared>,
 }
 
-// === impl Proxy ===
-
 impl Proxy {
     /// Opens a proxy that forwards with the operator's `client`.
     ///
@@ -206,15 +204,11 @@ impl Drop for Proxy {
     }
 }
 
-// === impl FailedRequest ===
-
 impl std::fmt::Display for FailedRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} (HTTP {})", self.right, self.code)
     }
 }
-
-// === impl Shared ===
 
 impl Shared {
     fn next_rival(&self, path: &str) -> Option<Rival> {
@@ -223,8 +217,6 @@ impl Shared {
         Some(rivals.remove(next))
     }
 }
-
-// === impl Rival ===
 
 impl std::fmt::Debug for Rival {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -184,8 +184,6 @@ pub fn version_number(version: &str) -> u64 {
     version.parse().unwrap_or_default()
 }
 
-// === impl RequestAnswer ===
-
 impl From<(Parts, Bytes)> for RequestAnswer {
     fn from((head, bytes): (Parts, Bytes)) -> Self {
         let retry_after = head.headers.get(header::RETRY_AFTER);

@@ -32,8 +32,6 @@ pub enum Expectation {
     Admitted,
 }
 
-// === impl Resource ===
-
 impl Resource {
     /// The sample's widgets at `versions`; created at v1, or at v2 if `versions` lacks v1.
     pub fn widgets(versions: &[&str], expectation: Expectation) -> Self {

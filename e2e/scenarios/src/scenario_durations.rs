@@ -15,8 +15,6 @@ const SHOWN: usize = 20;
 #[derive(Debug, Default)]
 pub struct ScenarioDurations(Mutex<Vec<(Duration, &'static str)>>);
 
-// === impl ScenarioDurations ===
-
 impl ScenarioDurations {
     /// Records the duration of a scenario.
     pub(crate) fn ended(&self, scenario: &Scenario, took: Duration) {

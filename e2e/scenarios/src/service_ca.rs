@@ -26,8 +26,6 @@ pub(crate) struct ServiceCa {
     task: JoinHandle<anyhow::Result<()>>,
 }
 
-// === impl ServiceCa ===
-
 impl ServiceCa {
     /// Starts it as the cluster admin. The bundle is in base64.
     pub(crate) fn start(client: &Client, bundle: String) -> Self {

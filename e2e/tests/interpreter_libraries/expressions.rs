@@ -49,8 +49,6 @@ pub(crate) struct Expressions<'a> {
     chance: &'a mut StdRng,
 }
 
-// === impl Expressions ===
-
 impl<'a> Expressions<'a> {
     pub(crate) fn new(chance: &'a mut StdRng) -> Self {
         Self { chance }

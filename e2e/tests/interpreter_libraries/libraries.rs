@@ -29,8 +29,6 @@ pub(crate) enum LibraryAnswer {
     Panic(String),
 }
 
-// === impl LibraryAnswer ===
-
 impl fmt::Display for LibraryAnswer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -39,8 +37,6 @@ impl fmt::Display for LibraryAnswer {
         }
     }
 }
-
-// === impl Libraries ===
 
 impl Libraries {
     /// Builds the program; returns [`None`] without Go.

@@ -47,8 +47,6 @@ pub(crate) struct DialLoop {
     task: JoinHandle<usize>,
 }
 
-// === impl OperatedSandbox ===
-
 impl OperatedSandbox {
     /// Starts a sandbox and the operator, with short delays.
     pub(crate) async fn start() -> Self {
@@ -224,8 +222,6 @@ impl OperatedSandbox {
         DialLoop { stop, task }
     }
 }
-
-// === impl DialLoop ===
 
 impl DialLoop {
     /// Stops dialing; panics if a handshake failed.

@@ -26,8 +26,6 @@ pub(crate) struct Server {
 #[derive(Debug)]
 struct Current(watch::Receiver<Option<Arc<CertifiedKey>>>);
 
-// === impl Server ===
-
 impl Server {
     /// Follows the Secret at `path` until the test ends.
     pub(crate) async fn start(client: Client, path: String) -> Self {
@@ -59,8 +57,6 @@ impl Server {
         Self { address }
     }
 }
-
-// === impl Current ===
 
 impl ResolvesServerCert for Current {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {

@@ -32,7 +32,7 @@ impl WatchNamespaces {
             .collect();
         Self {
             kept: !names.is_empty(),
-            ours: !names.is_empty() && before.is_some_and(is_ours),
+            ours: !names.is_empty() && before.is_some_and(is_set_by_command),
             names,
         }
     }
@@ -44,7 +44,7 @@ impl WatchNamespaces {
 }
 
 /// Reports whether this command has set the field: omitting it from an apply would remove it.
-fn is_ours(before: &Value) -> bool {
+fn is_set_by_command(before: &Value) -> bool {
     object::items(before, "/metadata/managedFields")
         .iter()
         .any(|entry| {

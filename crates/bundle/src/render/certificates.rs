@@ -157,7 +157,7 @@ mod tests {
         pod_spec
     }
 
-    fn ours() -> Value {
+    fn serving_mounts() -> Value {
         json!([
             {"name": "webhook-cert", "mountPath": "/tmp/k8s-webhook-server/serving-certs"},
             {"name": "apiservice-cert", "mountPath": "/apiserver.local.config/certificates"},
@@ -168,7 +168,7 @@ mod tests {
     fn the_certificate_is_at_both_paths_of_every_container() {
         let pod_spec = mounted(json!({"containers": [{"name": "a"}, {"name": "b", "volumeMounts": []}]}));
         for container in object::items(&pod_spec, "/containers") {
-            assert_eq!(container["volumeMounts"], ours());
+            assert_eq!(container["volumeMounts"], serving_mounts());
         }
         assert_eq!(
             pod_spec["volumes"],
@@ -200,7 +200,7 @@ mod tests {
             .collect();
         assert_eq!(volumes, ["data", "webhook-cert", "apiservice-cert"]);
         assert_eq!(object::items(&pod_spec, "/containers/0/volumeMounts").len(), 3);
-        assert_eq!(pod_spec["containers"][1]["volumeMounts"], ours());
+        assert_eq!(pod_spec["containers"][1]["volumeMounts"], serving_mounts());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use thiserror::Error;
 pub struct CustomizationProblem {
     /// The path of the field, for example `spec.target.kind`.
     pub path: String,
-    /// The problem.
+    /// What is wrong with the field.
     pub message: String,
 }
 

@@ -26,7 +26,7 @@ pub trait WebhookCaller: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct WebhookCallError {
-    /// The cause.
+    /// The underlying error.
     pub source: Box<dyn Error + Send + Sync>,
     /// Whether the call itself failed, as opposed to an invalid configuration: `failurePolicy: Ignore`
     /// applies only then.

@@ -20,7 +20,7 @@ const fn function(
     BuiltinFunction::new("strings", name, parameters, result, implementation)
 }
 
-/// A predicate on two strings.
+/// Defines a predicate on two strings.
 macro_rules! tests {
     ($name:literal, $test:expr) => {
         function($name, &[S, S], KindSet::BOOL, |arguments| {
@@ -30,7 +30,7 @@ macro_rules! tests {
     };
 }
 
-/// A part of a string, selected by another string.
+/// Defines a function that trims its first argument by its second one.
 macro_rules! trims {
     ($name:literal, $trim:expr) => {
         function($name, &[S, S], S, |arguments| {
@@ -41,7 +41,7 @@ macro_rules! trims {
     };
 }
 
-/// A position in a string.
+/// Defines a function that finds its second argument in its first one.
 macro_rules! finds {
     ($name:literal, $find:expr) => {
         function($name, &[S, S], I, |arguments| {
@@ -53,7 +53,7 @@ macro_rules! finds {
     };
 }
 
-/// A transformation of a string.
+/// Defines a function that transforms its argument.
 macro_rules! maps {
     ($name:literal, $map:expr) => {
         function($name, &[S], S, |arguments| {

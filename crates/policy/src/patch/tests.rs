@@ -42,7 +42,7 @@ fn add_creates_annotations_as_documented() {
 }
 
 #[test]
-fn defect_7_removing_a_missing_value_does_nothing() {
+fn removing_a_missing_value_does_nothing() {
     for path in ["/a", "/a/b/c", "/l/7", "/l/x", "/text/a"] {
         let object = json!({"l": [1], "text": "t"});
         let remove = json!([{"op": "remove", "path": path}]);

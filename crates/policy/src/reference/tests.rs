@@ -162,7 +162,7 @@ fn the_answer_of_a_server_is_its_body() {
 }
 
 #[test]
-fn defect_18_a_missing_owner_is_not_an_error_for_existence_checks() {
+fn a_missing_owner_is_not_an_error_for_existence_checks() {
     let (references, _) = read("", json!({"from": "owner"}));
     assert_eq!(
         references.resolve(&pod(), "n", &Answers::default()),
@@ -177,7 +177,7 @@ fn defect_18_a_missing_owner_is_not_an_error_for_existence_checks() {
 }
 
 #[test]
-fn defect_25_incomplete_references_are_reported() {
+fn incomplete_references_are_reported() {
     for (reference, expected) in [
         (
             json!({"from": "k8s", "path": "/a"}),

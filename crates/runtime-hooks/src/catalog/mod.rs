@@ -67,7 +67,7 @@ pub struct VersionConversionError {
     pub from: HookReference,
     /// The version to convert to.
     pub to: HookReference,
-    /// The cause.
+    /// Why the converted body does not fit the version.
     pub problem: DecodeError,
 }
 

@@ -19,7 +19,7 @@ pub enum ReadRequestError {
     /// The body ended early.
     #[error("{0}")]
     Broken(
-        /// The cause.
+        /// Why the rest of the body cannot be received.
         Box<dyn Error + Send + Sync>,
     ),
 }

@@ -44,8 +44,6 @@ struct ReviewRequest {
 /// The longest body that is read.
 const LONGEST: usize = 8 << 20;
 
-// === impl BareWebhook ===
-
 impl BareWebhook {
     /// Starts it, and has it asked about Deployments of a namespace. It changes them by `patch`.
     pub(super) async fn start(

@@ -239,8 +239,6 @@ fn middle(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-// === impl WriteTimes ===
-
 impl WriteTimes {
     fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
@@ -256,8 +254,6 @@ impl WriteTimes {
         }
     }
 }
-
-// === impl AdmissionArguments ===
 
 impl fmt::Display for AdmissionArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

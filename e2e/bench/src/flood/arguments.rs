@@ -46,16 +46,12 @@ pub enum FloodKind {
     ConfigMaps,
 }
 
-// === impl FloodArguments ===
-
 impl fmt::Display for FloodArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, duration, rate } = self;
         write!(f, "{kind} for {duration} beside {rate} requests a second")
     }
 }
-
-// === impl FloodKind ===
 
 impl fmt::Display for FloodKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,8 +15,6 @@ pub(super) struct BlackHole {
 /// How many connections the kernel may hold that nobody has accepted. It holds one more.
 const BACKLOG: u32 = 1;
 
-// === impl BlackHole ===
-
 impl BlackHole {
     /// Opens one at every address of this machine.
     pub(super) async fn open() -> anyhow::Result<Self> {

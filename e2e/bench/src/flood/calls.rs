@@ -26,8 +26,6 @@ const ANSWERS: usize = 10;
 /// How many characters of an answer are told.
 const TOLD: usize = 160;
 
-// === impl Calls ===
-
 impl Calls {
     /// Counts one that was done as it should be.
     pub(super) fn succeeded(&mut self, latency: Duration) {

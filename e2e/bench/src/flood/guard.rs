@@ -51,8 +51,6 @@ pub(super) struct GuardPort {
     connector: TlsConnector,
 }
 
-// === impl GuardPort ===
-
 impl GuardPort {
     /// The guard at `address`, whose configuration has its trust bundle.
     pub(super) async fn find(cluster: &TestCluster, address: SocketAddr) -> anyhow::Result<Self> {

@@ -31,8 +31,6 @@ const ROUNDS: u32 = 3;
 /// How many requests are under way at a time.
 const AT_ONCE: usize = 8;
 
-// === impl ObjectFlood ===
-
 impl ObjectFlood {
     /// Writes every object [`ROUNDS`] times, evenly over `duration`; later, where the API server is slower.
     pub(super) async fn write(self: Arc<Self>, client: Client, duration: Duration, calls: SharedCalls) {

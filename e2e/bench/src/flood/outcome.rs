@@ -37,8 +37,6 @@ pub(super) struct FloodOutcome {
     pub(super) peak: u64,
 }
 
-// === impl FloodOutcome ===
-
 impl FloodOutcome {
     /// The figures.
     pub(super) fn measurement(&self, arguments: &FloodArguments) -> Measurement {
@@ -104,8 +102,6 @@ impl FloodOutcome {
         missed
     }
 }
-
-// === impl Looked ===
 
 impl Looked {
     fn told(&self, peak: u64) -> String {

@@ -66,8 +66,6 @@ struct SeenBundle {
     at: Instant,
 }
 
-// === impl RepairProbe ===
-
 impl RepairProbe {
     /// Creates the target, and waits until it has its trust bundle.
     pub(super) async fn begin(cluster: &TestCluster) -> anyhow::Result<Self> {

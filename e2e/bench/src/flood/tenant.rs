@@ -36,8 +36,6 @@ enum FloodSource {
     Idle(Arc<GuardPort>),
 }
 
-// === impl Flood ===
-
 impl Flood {
     /// Creates what the flood is about, but nothing of it.
     pub(super) async fn prepare(

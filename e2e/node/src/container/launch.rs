@@ -58,8 +58,6 @@ enum Kind {
     Done,
 }
 
-// === impl Prepared ===
-
 impl Prepared {
     /// Whether the container's own program is not there.
     pub(super) fn stood_in(&self) -> bool {
@@ -78,8 +76,6 @@ impl Prepared {
         .then_some(&self.mounts)
     }
 }
-
-// === impl Task ===
 
 impl Task {
     /// What the container starts with, as of now.

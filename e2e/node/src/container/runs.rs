@@ -28,8 +28,6 @@ pub(crate) struct Handle {
     task: JoinHandle<()>,
 }
 
-// === impl Handle ===
-
 impl Handle {
     /// Lets the container end until a deadline; an earlier one may follow.
     pub(crate) fn stop(&self, deadline: Instant) {
@@ -42,8 +40,6 @@ impl Drop for Handle {
         self.task.abort();
     }
 }
-
-// === impl Task ===
 
 impl Task {
     /// Starts the container.

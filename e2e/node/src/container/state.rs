@@ -53,8 +53,6 @@ pub(crate) struct Terminated {
     pub(crate) finished_at: Timestamp,
 }
 
-// === impl Role ===
-
 impl Role {
     /// The role of a pod's container.
     pub(crate) fn of_container(restart_policy: Option<&str>) -> Self {
@@ -89,8 +87,6 @@ impl Role {
         !matches!(self, Self::Always | Self::Sidecar)
     }
 }
-
-// === impl ContainerRecord ===
 
 impl ContainerRecord {
     /// How the container ended for good.
@@ -146,8 +142,6 @@ impl Default for ContainerRecord {
         }
     }
 }
-
-// === impl ContainerPhase ===
 
 impl ContainerPhase {
     /// A container that waits for its pod.

@@ -29,8 +29,6 @@ pub(super) struct Run {
     pub(super) stopped: bool,
 }
 
-// === impl Run ===
-
 impl Run {
     /// A run that ended, and may be followed by another.
     pub(super) fn ended(exit: Exit) -> Self {
@@ -48,8 +46,6 @@ impl Run {
         }
     }
 }
-
-// === impl Task ===
 
 impl Task {
     /// Watches over a running process until it ends, by itself or because it must.

@@ -32,8 +32,6 @@ pub(crate) struct ContainerReport {
 /// Resolves when the container is to stop, with the end of its grace period.
 pub(super) type Stop = watch::Receiver<Option<Instant>>;
 
-// === impl Task ===
-
 impl Task {
     /// The pod as it is now; `None` when it is gone.
     pub(super) fn pod(&self) -> Option<Arc<Pod>> {

@@ -46,8 +46,6 @@ pub(super) struct Life {
     statuses: watch::Sender<Option<PodStatus>>,
 }
 
-// === impl Life ===
-
 impl Life {
     /// The life of a pod that is bound to this node; its statuses go to `statuses`. `None` for a pod without a spec.
     pub(super) fn new(

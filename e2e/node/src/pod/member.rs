@@ -28,8 +28,6 @@ pub(super) enum PodAction {
     End,
 }
 
-// === impl Member ===
-
 impl Member {
     /// The containers of a pod in the order in which they start.
     pub(super) fn all(spec: &PodSpec) -> Vec<Self> {
@@ -77,8 +75,6 @@ impl Member {
         self.state.as_ref().is_some_and(|state| !state.finished)
     }
 }
-
-// === impl PodAction ===
 
 impl PodAction {
     /// What the pod does next; `stopping` says that it is to be deleted.

@@ -50,8 +50,6 @@ pub(super) struct Mounted {
     tokens: PodTokens,
 }
 
-// === impl Mounted ===
-
 impl Mounted {
     /// What a pod mounts, not written yet.
     pub(super) fn new(context: Arc<NodeContext>, changes: Changes, volumes: Arc<Volumes>) -> Self {

@@ -26,8 +26,6 @@ pub(super) struct PodTokens {
     due: BTreeMap<(String, String), Instant>,
 }
 
-// === impl PodTokens ===
-
 impl PodTokens {
     /// Requests the tokens that are missing or due.
     ///

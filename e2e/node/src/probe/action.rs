@@ -60,8 +60,6 @@ pub(crate) struct ProbedContainer<'a> {
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
-// === impl ProbeAction ===
-
 impl ProbeAction {
     /// The action of a probe. A gRPC health check is taken for a connection: the node speaks no HTTP/2.
     pub(crate) fn of_probe(probe: &Probe) -> Self {
@@ -103,8 +101,6 @@ impl ProbeAction {
         }
     }
 }
-
-// === impl ProbedContainer ===
 
 impl ProbedContainer<'_> {
     fn host(&self, host: Option<&str>) -> String {
@@ -223,8 +219,6 @@ fn tls() -> Result<TlsConnector, rustls::Error> {
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
 }
-
-// === impl AnyCertificate ===
 
 impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(

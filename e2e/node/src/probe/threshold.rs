@@ -11,8 +11,6 @@ pub(super) struct Threshold {
     row: u32,
 }
 
-// === impl Threshold ===
-
 impl Threshold {
     /// So many successes in a row make it pass, so many failures make it fail.
     pub(super) fn new(successes: u32, failures: u32, passed: Option<bool>) -> Self {

@@ -29,8 +29,6 @@ pub(crate) struct ProbeWorker {
     eager: bool,
 }
 
-// === impl ProbeWorker ===
-
 impl ProbeWorker {
     /// A probe as the spec has it, with the API's defaults, of a container that has just started; `passed` is what holds
     /// before the first answer, if that is known.

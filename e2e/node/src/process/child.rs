@@ -26,8 +26,6 @@ pub(crate) struct Exit {
     pub(crate) code: i32,
 }
 
-// === impl Process ===
-
 impl Process {
     pub(super) fn new(child: Child) -> Self {
         let group = child.id();
@@ -73,8 +71,6 @@ impl Drop for Process {
         self.kill();
     }
 }
-
-// === impl Exit ===
 
 impl From<ExitStatus> for Exit {
     fn from(status: ExitStatus) -> Self {

@@ -53,8 +53,6 @@ pub(crate) struct Launcher {
     mount_namespaces: bool,
 }
 
-// === impl Launcher ===
-
 impl Launcher {
     /// Finds out what this machine can do.
     pub(crate) fn new(options: &NodeOptions) -> io::Result<Self> {

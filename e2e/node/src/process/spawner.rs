@@ -22,8 +22,6 @@ struct Request {
     reply: oneshot::Sender<io::Result<Child>>,
 }
 
-// === impl Spawner ===
-
 impl Spawner {
     /// Starts the thread. To be called within a tokio runtime.
     pub(super) fn start() -> io::Result<Self> {

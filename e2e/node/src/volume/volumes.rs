@@ -29,8 +29,6 @@ pub(crate) struct Volumes {
     written: Mutex<VolumeContents>,
 }
 
-// === impl Volumes ===
-
 impl Volumes {
     /// Volumes below a folder that belongs to the pod.
     pub(crate) fn new(folder: PathBuf) -> Self {

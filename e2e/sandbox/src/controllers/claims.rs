@@ -25,8 +25,6 @@ enum Claim {
     Foreign,
 }
 
-// === impl Claim ===
-
 impl Claim {
     fn new(owner: &Value, object: &Value) -> Self {
         let matches = selector_matches(&owner["spec"]["selector"], &object["metadata"]["labels"]);

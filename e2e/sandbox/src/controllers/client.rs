@@ -17,8 +17,6 @@ pub(super) struct ControllerClient {
     root_certificate: String,
 }
 
-// === impl ControllerClient ===
-
 impl ControllerClient {
     pub(super) fn new(server: ApiServer, user: User, root_certificate: String) -> Self {
         Self {

@@ -43,8 +43,6 @@ struct Sets {
     old: Vec<Arc<Value>>,
 }
 
-// === impl Sets ===
-
 impl Sets {
     async fn claim(client: &ControllerClient, deployment: &Value) -> Self {
         let all = claims::claim(client, deployment, ("apps", "replicasets"), |_| true).await;

@@ -13,8 +13,6 @@ const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
 
 struct Cluster(ControllerClient);
 
-// === impl Cluster ===
-
 impl Cluster {
     fn new() -> Self {
         let server = ApiServer::new(Duration::ZERO);

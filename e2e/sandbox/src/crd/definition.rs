@@ -91,8 +91,6 @@ impl fmt::Debug for Definition {
     }
 }
 
-// === impl Definition ===
-
 impl Definition {
     /// Reads a validated CRD.
     pub fn new(crd: &Value) -> Self {
@@ -146,8 +144,6 @@ impl Definition {
         names
     }
 }
-
-// === impl CrdVersion ===
 
 impl CrdVersion {
     fn new(version: &Value) -> Self {

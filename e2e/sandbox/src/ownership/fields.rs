@@ -13,8 +13,6 @@ pub(super) struct FieldSet {
     children: BTreeMap<String, Self>,
 }
 
-// === impl FieldSet ===
-
 impl FieldSet {
     pub(super) fn decode(encoded: &Value) -> Self {
         let children: BTreeMap<String, Self> = encoded

@@ -19,8 +19,6 @@ pub(super) struct Entry {
 /// The manager of the fields that existed before the first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-// === impl Entry ===
-
 impl Entry {
     pub(super) fn new(write: &Write<'_>, operation: &'static str, fields: FieldSet) -> Self {
         Self {

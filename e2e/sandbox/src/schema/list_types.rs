@@ -16,8 +16,6 @@ enum Source {
     BuiltIn(&'static str),
 }
 
-// === impl TypeSchema ===
-
 impl TypeSchema {
     /// Reads the list types from an `openAPIV3Schema`.
     pub fn custom(schema: Value) -> Self {

@@ -49,8 +49,6 @@ pub struct AuditEvent {
     pub code: u16,
 }
 
-// === impl ApiServer ===
-
 impl ApiServer {
     /// Creates an API server without any objects.
     pub(super) fn empty(reinitializing: Duration) -> Self {
@@ -92,8 +90,6 @@ impl ApiServer {
         self.0.tokens.user(token)
     }
 }
-
-// === impl Shared ===
 
 impl Shared {
     /// Returns an object as it is stored.

@@ -22,8 +22,6 @@ pub struct User {
 #[derive(Default)]
 pub(super) struct Tokens(Mutex<BTreeMap<String, (User, Instant)>>);
 
-// === impl User ===
-
 impl User {
     /// Returns a member of `system:masters`, who has every right.
     pub fn master(name: &str) -> Self {
@@ -66,8 +64,6 @@ impl User {
         json!({"username": self.name, "groups": self.all_groups()})
     }
 }
-
-// === impl Tokens ===
 
 impl Tokens {
     /// Issues a token for `user`.

@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 
 use super::{api_server::ApiServer, write};
 
-// === impl ApiServer ===
-
 impl ApiServer {
     /// Creates a cluster with only the objects that every cluster has.
     pub(crate) fn new(reinitializing: Duration) -> Self {

@@ -58,8 +58,6 @@ pub(crate) struct ResourcePath {
     pub(crate) subresource: String,
 }
 
-// === impl Call ===
-
 impl Call {
     /// Returns a query parameter; empty when it is absent.
     pub fn query(&self, name: &str) -> &str {
@@ -118,8 +116,6 @@ impl Call {
     }
 }
 
-// === impl Reply ===
-
 impl Reply {
     /// Returns a 200 with a JSON object.
     pub fn json(body: Value) -> Self {
@@ -144,8 +140,6 @@ impl std::fmt::Debug for Reply {
         write!(f, "Reply({})", self.code())
     }
 }
-
-// === impl ResourcePath ===
 
 impl ResourcePath {
     /// Parses `/api/v1/…` and `/apis/GROUP/VERSION/…`; returns `None` for any other path.

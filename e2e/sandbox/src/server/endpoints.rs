@@ -23,8 +23,6 @@ pub(super) struct StoredEndpoints {
     next: AtomicUsize,
 }
 
-// === impl StoredEndpoints ===
-
 impl StoredEndpoints {
     pub(super) fn new(store: Arc<Store>) -> Self {
         Self {

@@ -15,8 +15,6 @@ use super::{
 };
 use crate::StatusError;
 
-// === impl ApiServer ===
-
 impl ApiServer {
     /// Handles a request.
     ///

@@ -214,8 +214,6 @@ const BUILT_IN: &[Row] = &[
     ),
 ];
 
-// === impl ServedResource ===
-
 impl ServedResource {
     /// Returns `group/version`, or only the version for the core group.
     pub fn api_version(&self) -> String {
@@ -311,8 +309,6 @@ impl ServedResource {
         })
     }
 }
-
-// === impl Kinds ===
 
 impl Kinds {
     /// Returns a resource in one version; `None` when it is not served.

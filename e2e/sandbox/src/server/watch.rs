@@ -107,8 +107,6 @@ fn check_options(call: &Call) -> Result<(), StatusError> {
     }
 }
 
-// === impl Watch ===
-
 impl Watch {
     fn collection(&self) -> Collection<'_> {
         self.served.collection(&self.namespace)

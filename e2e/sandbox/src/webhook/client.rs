@@ -42,8 +42,6 @@ struct Idle {
     connection: Connection,
 }
 
-// === impl WebhookClient ===
-
 impl WebhookClient {
     /// Creates a client that resolves Services with `endpoints`.
     pub fn new(endpoints: Arc<dyn Endpoints>) -> Self {

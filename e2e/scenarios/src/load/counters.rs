@@ -31,8 +31,6 @@ struct Detail {
     broken: Option<String>,
 }
 
-// === impl Counters ===
-
 impl Counters {
     pub(super) fn new() -> Self {
         let now = Instant::now();

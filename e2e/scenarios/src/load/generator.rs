@@ -28,8 +28,6 @@ pub struct Load {
     tasks: JoinSet<()>,
 }
 
-// === impl Load ===
-
 impl Load {
     /// Starts `workers` workers in `namespace`, each of which sends a request at most every `pause`.
     ///

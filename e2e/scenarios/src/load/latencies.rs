@@ -12,8 +12,6 @@ pub struct Latencies {
     total: u64,
 }
 
-// === impl Latencies ===
-
 impl Latencies {
     /// Counts one latency.
     pub fn record(&mut self, latency: Duration) {

@@ -29,8 +29,6 @@ pub(super) struct Turns {
     untaken: AtomicUsize,
 }
 
-// === impl Pace ===
-
 impl Pace {
     /// Waits for the due time and returns it. The latency of a late worker counts from there.
     pub(super) async fn due(&self) -> Instant {
@@ -52,8 +50,6 @@ impl Pace {
         }
     }
 }
-
-// === impl Turns ===
 
 impl Turns {
     pub(super) fn new() -> Self {

@@ -52,16 +52,12 @@ pub struct Report {
     pub by_version: BTreeMap<String, u64>,
 }
 
-// === impl Failure ===
-
 impl Failure {
     /// Whether the request was pending at some time between `from` and `to`.
     pub fn overlaps(&self, from: Instant, to: Instant) -> bool {
         self.sent <= to && from <= self.answered
     }
 }
-
-// === impl Report ===
 
 impl Report {
     /// Adds the counts of another report.

@@ -62,8 +62,6 @@ pub(super) struct Worker {
     pub(super) stop: CancellationToken,
 }
 
-// === impl Worker ===
-
 impl Worker {
     pub(super) async fn run(self) {
         for round in 0_u64.. {

@@ -17,8 +17,6 @@ pub(super) struct OlmPair {
     key: String,
 }
 
-// === impl OlmPair ===
-
 impl OlmPair {
     /// `certs.GenerateCA` and `certs.CreateSignedServingPair`.
     pub(super) fn new(service: &str, namespace: &str) -> anyhow::Result<Self> {

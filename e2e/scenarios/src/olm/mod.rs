@@ -30,8 +30,6 @@ pub(crate) struct Olm {
     task: JoinHandle<()>,
 }
 
-// === impl Olm ===
-
 impl Olm {
     /// Starts it as the cluster admin.
     pub(crate) fn start(client: &Client) -> Self {

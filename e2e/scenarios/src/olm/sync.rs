@@ -38,8 +38,6 @@ pub(super) struct Controller {
     seen: BTreeMap<String, Value>,
 }
 
-// === impl Controller ===
-
 impl Controller {
     pub(super) fn new(client: Client, did: Arc<Mutex<Vec<String>>>) -> Self {
         Self {

@@ -37,8 +37,6 @@ struct OptionalKind {
     namespaced: bool,
 }
 
-// === impl OptionalKind ===
-
 impl OptionalKind {
     /// Returns the optional kinds that the operator watches: targets, and kinds in bundles.
     fn all() -> Vec<Self> {

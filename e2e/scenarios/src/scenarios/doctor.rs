@@ -220,8 +220,6 @@ struct DoctorReport {
     succeeded: bool,
 }
 
-// === impl DoctorReport ===
-
 impl DoctorReport {
     async fn run(command: &Command) -> anyhow::Result<Self> {
         Self::run_with(command, &[]).await

@@ -119,8 +119,6 @@ pub(super) async fn keeps_its_trust_bundle(cluster: &TestCluster, kind: &str) ->
     watched.wait_for_certificates(&[]).await
 }
 
-// === impl WatchedTarget ===
-
 impl WatchedTarget<'_> {
     async fn read(&self) -> anyhow::Result<Value> {
         get(self.client, &self.target.path())

@@ -278,8 +278,6 @@ pub(super) fn pem(issuers: &[&ForeignIssuer]) -> String {
         .collect()
 }
 
-// === impl ForeignIssuer ===
-
 impl ForeignIssuer {
     /// Creates the CA of a generation; later generations have later validity periods.
     pub(super) fn new(generation: u32) -> anyhow::Result<Self> {
@@ -330,8 +328,6 @@ fn terms(generation: u32) -> anyhow::Result<Terms> {
         },
     })
 }
-
-// === impl Calls ===
 
 impl Calls {
     /// Starts about 50 requests a second.

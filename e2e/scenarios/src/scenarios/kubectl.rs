@@ -66,8 +66,6 @@ const SERVING_CERTIFICATE: &[Column] = &[
     ("Message", true, CellContent::Condition("Ready", "message")),
 ];
 
-// === impl CellContent ===
-
 impl CellContent {
     fn matches(self, object: &Value, cell: &Value) -> bool {
         match self {

@@ -276,8 +276,6 @@ pub(super) async fn invalid_leases_are_rejected(cluster: &TestCluster) -> anyhow
     Ok(())
 }
 
-// === impl Replicas ===
-
 impl Replicas {
     async fn start(cluster: &TestCluster) -> anyhow::Result<Self> {
         let (operator, leaders_proxy) = cluster.proxied(&cluster.operator.replica("one")).await?;
@@ -309,8 +307,6 @@ impl Replicas {
         })
     }
 }
-
-// === impl Generations ===
 
 impl Generations {
     async fn observe(cluster: &TestCluster) -> anyhow::Result<Self> {

@@ -228,8 +228,6 @@ pub(super) async fn a_ca_rotation_does_not_restart_a_storage_migration(
     is_stored_as_v2(&cluster.client, KEPT).await
 }
 
-// === impl MigrationPoller ===
-
 impl MigrationPoller {
     fn start(cluster: &TestCluster) -> Self {
         let (client, stop) = (cluster.client.clone(), CancellationToken::new());
@@ -261,8 +259,6 @@ impl MigrationPoller {
         self.task.await.context("the poller panicked")?
     }
 }
-
-// === impl MigrationHistory ===
 
 impl MigrationHistory {
     /// Fails if the migration was restarted, or its progress decreased.

@@ -78,8 +78,6 @@ pub(super) enum OperationClients {
     Visits(Visits),
 }
 
-// === impl AdminOperation ===
-
 impl AdminOperation {
     /// Creates the state in which the operation starts, from an empty cluster. The operator must be running.
     pub(super) async fn prepare(self, cluster: &TestCluster) -> anyhow::Result<()> {
@@ -328,8 +326,6 @@ async fn outside_objects(cluster: &TestCluster) -> anyhow::Result<Vec<Value>> {
     Ok(objects)
 }
 
-// === impl Before ===
-
 impl Before {
     async fn take(cluster: &TestCluster) -> anyhow::Result<Self> {
         let secret = get(&cluster.client, sample::SERVING_SECRET)
@@ -353,8 +349,6 @@ impl Before {
         })
     }
 }
-
-// === impl OperationClients ===
 
 impl OperationClients {
     /// Stops the clients; fails if a request failed.

@@ -41,7 +41,7 @@ const GROWTH: u64 = 256 << 20;
 /// Accepted errors on a machine that is too slow for all requests.
 const BUSY: [&str; 3] = [
     "too many requests; try again later",
-    "it took too long",
+    "the program took too long",
     "the time for the request has run out",
 ];
 
@@ -129,8 +129,6 @@ async fn write(
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
     send(&cluster.client, "POST", &path, Some(&object)).await
 }
-
-// === impl HostilePolicy ===
 
 impl HostilePolicy {
     /// Returns one policy of each sort, two of them for objects so large that few fit into memory at once.
@@ -273,8 +271,6 @@ impl HostilePolicy {
         Ok(())
     }
 }
-
-// === impl DrippingServer ===
 
 impl DrippingServer {
     async fn start(cluster: &TestCluster) -> anyhow::Result<Self> {

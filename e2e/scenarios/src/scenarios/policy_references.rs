@@ -217,8 +217,6 @@ async fn wait_for_label(cluster: &TestCluster, name: &str, owners: &Value, team:
     .await
 }
 
-// === impl AnswerServer ===
-
 impl AnswerServer {
     async fn start(cluster: &TestCluster) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((cluster.backing.address(), 0)).await?;

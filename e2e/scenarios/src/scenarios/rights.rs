@@ -32,8 +32,6 @@ pub(super) struct Bundled {
     content: Option<Value>,
 }
 
-// === impl Bundled ===
-
 impl Bundled {
     /// The name of the object, and of all that it refers to.
     const NAME: &str = "bundled";

@@ -147,8 +147,6 @@ fn is_ready(pod: &Value) -> bool {
         && conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
-// === impl Extension ===
-
 impl Extension {
     /// Installs the sample bundle from the operator's folder, and waits until its handler is registered.
     async fn install(cluster: &TestCluster) -> anyhow::Result<Self> {

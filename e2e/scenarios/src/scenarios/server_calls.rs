@@ -27,8 +27,6 @@ const CALLERS: u32 = 4;
 /// connections after varying idle times.
 const LONGEST_WAIT: Duration = Duration::from_millis(160);
 
-// === impl ServerCalls ===
-
 impl ServerCalls {
     /// Starts the callers; `call` returns the cause of a failure.
     pub(super) fn start<F>(call: impl Fn() -> F + Clone + Send + 'static) -> Self

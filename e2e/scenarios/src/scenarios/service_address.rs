@@ -47,8 +47,6 @@ pub(super) enum Reachability {
 /// loopback address.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 96, 77, 1), Ipv4Addr::new(127, 96, 77, 1)];
 
-// === impl ServiceAddress ===
-
 impl ServiceAddress {
     /// Opens an address for the Service `name` of a namespace.
     pub(super) async fn open(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Self> {

@@ -37,8 +37,6 @@ struct Seen {
 /// How late a node observes a change of endpoints.
 const DELAY: Duration = Duration::from_millis(300);
 
-// === impl ServiceEndpoints ===
-
 impl ServiceEndpoints {
     pub(super) fn new(client: &Client) -> Self {
         Self {

@@ -22,8 +22,6 @@ pub(super) async fn define(client: &Client, kind: &TargetKind) -> anyhow::Result
     foreign::define(client, &crd).await
 }
 
-// === impl ForeignTarget ===
-
 impl ForeignTarget {
     /// Returns a target with these annotations that calls the Service with this namespace and name, once for
     /// each entry if the kind has a list.

@@ -211,8 +211,6 @@ async fn wait_for_single_trace(
     })
 }
 
-// === impl CollectedTrace ===
-
 impl CollectedTrace {
     /// Returns the names of the spans directly below the root.
     fn phases(&self) -> BTreeSet<&str> {

@@ -274,8 +274,6 @@ pub(super) async fn create_namespace(cluster: &TestCluster, name: &str) -> anyho
     Ok(())
 }
 
-// === impl Visits ===
-
 impl Visits {
     /// Stops the client; fails if a write failed.
     pub(super) async fn finish(self) -> anyhow::Result<u32> {

@@ -146,8 +146,6 @@ fn admitted_config_map(name: &str) -> Value {
     json!({"metadata": {"generateName": "admitted-", "labels": {"admitted-by": name}}})
 }
 
-// === impl Requests ===
-
 impl Requests {
     fn start(client: Client, name: &str) -> Self {
         let (stop, body) = (CancellationToken::new(), admitted_config_map(name));

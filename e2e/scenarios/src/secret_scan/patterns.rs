@@ -15,8 +15,6 @@ pub(super) struct SecretPatterns {
     pub(super) ways: Vec<&'static str>,
 }
 
-// === impl Patterns ===
-
 impl SecretPatterns {
     /// Adds all encodings of these bytes.
     pub(super) fn add(&mut self, secret: &[u8]) {

@@ -22,8 +22,6 @@ pub struct SecretScan {
     ways: Vec<&'static str>,
 }
 
-// === impl SecretScan ===
-
 impl SecretScan {
     /// Prepares a search for these keys, each a PEM block (PKCS#8, SEC1 or PKCS#1).
     ///

@@ -27,8 +27,6 @@ pub struct Snapshot {
     ending: Vec<String>,
 }
 
-// === impl Snapshot ===
-
 impl Snapshot {
     /// Takes a snapshot of all namespaces except `without`.
     ///

@@ -10,8 +10,6 @@ use anyhow::Context;
 use super::cluster::TestCluster;
 use crate::sample;
 
-// === impl TestCluster ===
-
 impl TestCluster {
     /// Copies a sample bundle of the repository into the operator's bundle folder.
     ///

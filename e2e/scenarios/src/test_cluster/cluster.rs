@@ -38,8 +38,6 @@ pub struct TestCluster {
     pub backing: BackingCluster,
 }
 
-// === impl TestCluster ===
-
 impl TestCluster {
     /// Sets up a test cluster on a cluster that nothing else uses.
     ///

@@ -21,8 +21,6 @@ const EVIDENCE: &[&str] = &[
     "/apis/events.k8s.io/v1/events",
 ];
 
-// === impl TestCluster ===
-
 impl TestCluster {
     /// The last lines of the operator's log, which are printed with a failure.
     pub fn log_tail(&self) -> String {

@@ -41,8 +41,6 @@ pub enum Waits {
     Scaled(f64),
 }
 
-// === impl TestClusterOptions ===
-
 impl TestClusterOptions {
     /// The usual options: pods see changed Secrets within a second.
     pub fn new(program: impl Into<PathBuf>) -> Self {

@@ -48,7 +48,7 @@ tokio::task_local! {
 
 /// Runs `work` in a trace, if there is one, which gets spans for its requests and probes.
 pub fn within<T>(scope: Option<Arc<TraceScope>>, work: impl Future<Output = T>) -> impl Future<Output = T> {
-    positioned(scope.map(|scope| Position { scope, span: None }), work)
+    with_position(scope.map(|scope| Position { scope, span: None }), work)
 }
 
 /// Runs `work` in a span, if there is a trace; spans of its requests and probes are children of it.
@@ -64,14 +64,14 @@ pub async fn run_in_span<T, E: Display>(
         scope: open.scope.clone(),
         span: Some(open.span.id),
     });
-    let done = positioned(position, work).await;
+    let done = with_position(position, work).await;
     if let Some(span) = span {
         span.end(done.as_ref().err().map(ToString::to_string));
     }
     done
 }
 
-fn positioned<T>(position: Option<Position>, work: impl Future<Output = T>) -> impl Future<Output = T> {
+fn with_position<T>(position: Option<Position>, work: impl Future<Output = T>) -> impl Future<Output = T> {
     match position {
         Some(position) => Either::Left(POSITION.scope(position, work)),
         None => Either::Right(work),

@@ -76,8 +76,6 @@ struct Reference<'a> {
     optional: bool,
 }
 
-// === impl File ===
-
 impl fmt::Debug for File {
     /// Never the content: it may be a key.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,8 +87,6 @@ impl fmt::Debug for File {
         )
     }
 }
-
-// === impl Ingredients ===
 
 impl<S: Sources> Ingredients<'_, S> {
     /// The content of every volume that holds files of the API.

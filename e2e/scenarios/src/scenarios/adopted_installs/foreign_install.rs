@@ -40,8 +40,6 @@ pub(super) struct InstallIssuer {
     names: DnsNames,
 }
 
-// === impl ForeignInstall ===
-
 impl ForeignInstall {
     /// Uses kubebuilder's names, of which some equal the bundle's.
     pub(super) fn kubebuilder() -> Self {
@@ -168,8 +166,6 @@ pub(super) fn collection(kind: &str) -> String {
         _ => CRDS.to_owned(),
     }
 }
-
-// === impl InstallIssuer ===
 
 impl InstallIssuer {
     /// Creates an issuer for the Service of `foreign`.

@@ -33,8 +33,6 @@ pub(super) struct Ownership {
     owners: Vec<(String, String)>,
 }
 
-// === impl Injectable ===
-
 impl Injectable {
     /// One object of each kind.
     pub(super) fn of_each_kind(name: &str, annotations: &Value) -> Vec<Self> {

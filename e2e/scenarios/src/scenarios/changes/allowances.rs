@@ -33,8 +33,6 @@ pub(super) struct AllowanceReport {
     pub(super) lacking: Vec<String>,
 }
 
-// === impl Allowances ===
-
 impl Allowances {
     /// Starts the checks for an installed bundle.
     pub(super) fn start(cluster: &TestCluster) -> Self {

@@ -34,8 +34,6 @@ pub(super) struct BurstReport {
     pub(super) failures: Vec<String>,
 }
 
-// === impl Bursts ===
-
 impl Bursts {
     pub(super) async fn start(cluster: &TestCluster) -> anyhow::Result<Self> {
         traffic::create_namespace(cluster, NAMESPACE).await?;

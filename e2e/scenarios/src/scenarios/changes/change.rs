@@ -47,8 +47,6 @@ pub(in super::super) enum BundleChange {
     Everything,
 }
 
-// === impl BundleChange ===
-
 impl BundleChange {
     /// Every single change.
     pub(in super::super) const EACH: [Self; 16] = [

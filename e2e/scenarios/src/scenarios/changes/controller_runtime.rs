@@ -126,8 +126,6 @@ fn release(cluster: &TestCluster, number: u64) -> anyhow::Result<String> {
     Ok(name)
 }
 
-// === impl BusyMachine ===
-
 impl BusyMachine {
     fn start(threads: u64) -> Self {
         let ended = Arc::new(AtomicBool::new(false));

@@ -11,8 +11,6 @@ pub(super) struct UpgradeOutcome {
     problems: Vec<String>,
 }
 
-// === impl UpgradeOutcome ===
-
 impl UpgradeOutcome {
     /// Adds the result of a step, and the failed calls of `load` during the step.
     pub(super) fn record_step(&mut self, what: &str, way: anyhow::Result<()>, load: &Load) {

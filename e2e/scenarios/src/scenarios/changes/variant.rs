@@ -54,8 +54,6 @@ ENVIRONMENT                - name: POD_IP
 /// The environment variable of a program that serves no certificate.
 const WITHOUT_CERTIFICATE: &str = "                - {name: STAND_IN, value: 'true'}\n";
 
-// === impl Variant ===
-
 impl Variant {
     /// Replaces each occurrence of a text; fails if none exists.
     pub(super) fn replace(&mut self, from: &str, to: &str) {

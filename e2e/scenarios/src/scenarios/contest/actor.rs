@@ -58,8 +58,6 @@ pub(super) struct Fight {
     pub(super) phases: BTreeSet<String>,
 }
 
-// === impl ContestedObject ===
-
 impl ContestedObject {
     /// Finds the CA bundles in `object`, at `path`, that verify calls of the sample's Service.
     pub(super) fn from_object(object: &Value, path: &str) -> Self {
@@ -80,8 +78,6 @@ impl ContestedObject {
     }
 }
 
-// === impl Fight ===
-
 impl Fight {
     /// Returns the time until each repair.
     pub(super) fn latencies(&self) -> Latencies {
@@ -92,8 +88,6 @@ impl Fight {
         latencies
     }
 }
-
-// === impl Actor ===
 
 impl Actor {
     /// Creates an actor that writes `bundle`, in base64, into `targets`.

@@ -65,8 +65,6 @@ const REQUEST: &str = "
 cluster: {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: a, namespace: default}}
 ";
 
-// === impl CommandFolder ===
-
 impl CommandFolder {
     /// Creates the folder with all files that the documentation mentions.
     pub(super) fn new(authority: &TestAuthority, registry: &TestRegistry) -> anyhow::Result<Self> {

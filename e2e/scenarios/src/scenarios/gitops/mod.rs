@@ -187,8 +187,6 @@ async fn write_everything(
     Ok(windows)
 }
 
-// === impl WriteOutcome ===
-
 impl WriteOutcome {
     fn from_response(answer: &RequestAnswer, conversion: &Value) -> anyhow::Result<Self> {
         Ok(match answer.code {

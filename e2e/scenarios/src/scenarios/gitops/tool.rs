@@ -39,8 +39,6 @@ pub(super) enum Stanza {
     None,
 }
 
-// === impl Tool ===
-
 impl Tool {
     pub(super) const ALL: [Self; 4] = [
         Self::Apply,
@@ -86,8 +84,6 @@ impl Tool {
         }
     }
 }
-
-// === impl Stanza ===
 
 impl Stanza {
     /// Returns the sample's manifest with this conversion; `conversion` is the one that Windlass has written.

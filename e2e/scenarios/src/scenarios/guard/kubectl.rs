@@ -130,8 +130,6 @@ pub(crate) async fn kubectl_prints_the_denials_of_the_guard(cluster: &TestCluste
     Ok(())
 }
 
-// === impl Kubectl ===
-
 impl Kubectl {
     async fn is_installed(&self) -> bool {
         let version = Command::new(KUBECTL)

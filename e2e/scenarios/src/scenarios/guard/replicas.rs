@@ -65,8 +65,6 @@ pub async fn install_guard(cluster: &TestCluster) -> anyhow::Result<()> {
     Ok(())
 }
 
-// === impl Replica ===
-
 impl Replica {
     /// Starts a replica in `pod` without making it an endpoint.
     ///
@@ -149,8 +147,6 @@ impl Replica {
         Ok(self.stopped)
     }
 }
-
-// === impl StoppedReplica ===
 
 impl StoppedReplica {
     /// Starts the process with the same address.

@@ -137,8 +137,6 @@ async fn create_writer(cluster: &TestCluster) -> anyhow::Result<Client> {
     cluster::client(&cluster.backing.service_account(namespace, name).await?).await
 }
 
-// === impl Player ===
-
 impl Player<'_> {
     /// Creates the objects that a sample and its policies require: namespaces, priority classes and the data
     /// of its cases.

@@ -28,8 +28,6 @@ fn is_skipped(name: &str) -> bool {
     SKIPPED.iter().any(|(skipped, _)| *skipped == name)
 }
 
-// === impl PolicySample ===
-
 impl PolicySample {
     /// Reads all samples.
     pub(super) fn all() -> anyhow::Result<Vec<Self>> {

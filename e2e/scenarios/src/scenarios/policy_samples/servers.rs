@@ -28,8 +28,6 @@ pub(super) struct SampleServers {
 /// Longer than any timeout.
 const SILENCE: Duration = Duration::from_secs(60);
 
-// === impl SampleServers ===
-
 impl SampleServers {
     /// Starts the servers at an address that replicas of the operator can reach.
     ///
