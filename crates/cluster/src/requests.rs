@@ -98,7 +98,7 @@ impl Cluster {
         let connection = match (subject.cluster(), &self.remote) {
             (InCluster::Local, _) => return Ok(self.client.clone()),
             (InCluster::Remote, Some(remote)) => remote.connection(),
-            (InCluster::Remote, None) => Err("there is none".into()),
+            (InCluster::Remote, None) => Err("none is configured".into()),
         };
         connection.map_err(|problem| RequestError::Disconnected {
             operation,

@@ -173,7 +173,7 @@ pub enum RegistryError {
 pub struct LocationFailure {
     /// The name of the image at this location.
     pub location: String,
-    /// The reason.
+    /// Why the location does not have the image.
     #[source]
     pub cause: RegistryError,
 }

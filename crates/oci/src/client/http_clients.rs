@@ -50,7 +50,7 @@ impl HttpClients {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| unusable(&error))?;
         if authorities.is_empty() && !options.certificate_authorities.is_empty() {
-            return Err(unusable(&"they contain no PEM certificate"));
+            return Err(unusable(&"no PEM certificate found"));
         }
         let provider = Arc::new(ring::default_provider());
         let verifier = Verifier::new_with_extra_roots(authorities, provider.clone())

@@ -30,7 +30,7 @@ pub const REMOVAL_PATH: &str = "/guard/removal";
 /// for the guard.
 pub(super) const IDENTIFICATION: Duration = Duration::from_secs(2);
 
-/// The state of the handlers.
+/// What the handlers need to answer AdmissionReviews.
 pub(super) struct Guard {
     pub(super) index: Arc<Index>,
     /// Queries the operator's own user name.

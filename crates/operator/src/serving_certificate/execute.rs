@@ -402,7 +402,7 @@ impl CertificateReconciler {
         };
         // Confirm the deletion with the API server before keys are deleted.
         let is_gone = cluster.read(certificate).await?.is_none();
-        if !is_gone || !CaSecret::is_ours(&secret, certificate) {
+        if !is_gone || !CaSecret::was_created_for(&secret, certificate) {
             return Ok(());
         }
         cluster

@@ -81,7 +81,7 @@ pub(super) fn ca_secret_obstacle(
     if object::is_terminating(secret) {
         return Some(ObservationObstacle::terminating(&key));
     }
-    if !CaSecret::is_ours(secret, &desired.key) {
+    if !CaSecret::was_created_for(secret, &desired.key) {
         let message = format!("{key} exists and was not created by Windlass: delete it");
         return Some(ObservationObstacle::new("ForeignSecret", message));
     }

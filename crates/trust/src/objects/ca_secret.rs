@@ -75,7 +75,7 @@ impl CaSecret {
     }
 
     /// Reports whether `secret` was created for this ServingCertificate.
-    pub fn is_ours(secret: &Value, certificate: &ObjectKey) -> bool {
+    pub fn was_created_for(secret: &Value, certificate: &ObjectKey) -> bool {
         Self::owner(secret).is_some_and(|(namespace, name)| {
             certificate.namespace.as_deref() == Some(namespace) && certificate.name == name
         })
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_ca_secret_round_trips() {
         let (secret, authorities) = secret();
-        assert!(CaSecret::is_ours(&secret, &certificate()));
+        assert!(CaSecret::was_created_for(&secret, &certificate()));
         let back = read(&secret);
         assert_eq!(back.authorities, authorities);
         assert_eq!(CaSecret::signers(&secret).len(), 2);

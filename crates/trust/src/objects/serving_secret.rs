@@ -45,7 +45,7 @@ impl ServingSecret {
     /// Returns why the Secret must not be written, or `None` if it may be.
     pub fn objection(secret: &Value, requirements: &CertificateRequirements<'_>) -> Option<String> {
         let name = requirements.secret_name;
-        if !is_ours(secret, requirements) {
+        if !was_created_for(secret, requirements) {
             return Some(format!(
                 "Secret {name} exists and was not created for this ServingCertificate: choose another spec.secretName or, if nothing uses the Secret, delete it or label it {}={} to have it replaced",
                 names::SERVING_CERTIFICATE,
@@ -174,7 +174,7 @@ fn owners_with_certificate(owners: &[Value], requirements: &CertificateRequireme
 }
 
 /// Checks the label, or the owner if the label was removed.
-fn is_ours(secret: &Value, requirements: &CertificateRequirements<'_>) -> bool {
+fn was_created_for(secret: &Value, requirements: &CertificateRequirements<'_>) -> bool {
     let owned = object::items(secret, "/metadata/ownerReferences")
         .iter()
         .any(|owner| object::text(owner, "/uid") == Some(requirements.uid));

@@ -116,7 +116,7 @@ pub(super) fn not_reloaded<'a>(
     let unseen = unseen.filter(move |endpoint| may_serve_replaced(situation, endpoint));
     let unseen = unseen.filter_map(move |endpoint| Some((endpoint, soonest?)));
     let late = outdated_endpoints(situation)
-        .filter(|(_, leaf)| is_ours(situation, leaf))
+        .filter(|(_, leaf)| is_signed_by_windlass(situation, leaf))
         .chain(unseen);
     late.filter(move |(_, leaf)| is_pressing(leaf) && is_overdue(situation, leaf))
 }
@@ -194,7 +194,7 @@ fn restart_wait(situation: &Situation<'_>, workload: &ObservedWorkload) -> Optio
     let old: Vec<_> = outdated_endpoints(situation)
         .filter(|(endpoint, _)| has(endpoint))
         .map(|(_, leaf)| leaf)
-        .filter(|leaf| is_ours(situation, leaf))
+        .filter(|leaf| is_signed_by_windlass(situation, leaf))
         .collect();
     let is_distrusted = |leaf: &CertificateId| situation.authorities.distrusted.contains(&leaf.issuer_key_id);
     let reload = reload_left(situation).unwrap_or_default();
@@ -220,9 +220,9 @@ fn restart_wait(situation: &Situation<'_>, workload: &ObservedWorkload) -> Optio
     Some(seen)
 }
 
-/// Reports whether a present or past CA of Windlass signed it. Of past CAs, only the last and compromised
+/// Reports whether a present or past CA of Windlass signed `leaf`. Of past CAs, only the last and compromised
 /// ones are remembered.
-fn is_ours(situation: &Situation<'_>, leaf: &CertificateId) -> bool {
+fn is_signed_by_windlass(situation: &Situation<'_>, leaf: &CertificateId) -> bool {
     let authorities = &situation.authorities;
     let last = authorities.cross.map(|cross| cross.issuer_key_id);
     authorities.knows(leaf.issuer_key_id)
