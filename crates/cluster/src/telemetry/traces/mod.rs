@@ -13,7 +13,7 @@ mod collector_client;
 mod ended_span;
 mod exporter;
 mod phase_trace;
-mod requested_resource;
+mod traced_resource;
 mod sampling;
 mod scope;
 mod sink;

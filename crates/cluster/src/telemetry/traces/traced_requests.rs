@@ -6,7 +6,7 @@ use kube::{Client, client::Body};
 use opentelemetry::KeyValue;
 use tower::{BoxError, service_fn};
 
-use super::{requested_resource::RequestedResource, scope::OpenSpan};
+use super::{traced_resource::TracedResource, scope::OpenSpan};
 
 /// Header that propagates the trace.
 const TRACEPARENT: &str = "traceparent";
@@ -28,7 +28,7 @@ pub(super) fn traced_client(client: Client) -> Client {
 
 fn begin(request: &Request<Body>) -> Option<OpenSpan> {
     let path = request.uri().path();
-    let target = RequestedResource::from_path(path);
+    let target = TracedResource::from_path(path);
     let method = request.method().as_str();
     let mut span = OpenSpan::client(format!("{method} {}", target.resource))?;
     span.note(KeyValue::new("http.request.method", method.to_owned()));

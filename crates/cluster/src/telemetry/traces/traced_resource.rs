@@ -2,13 +2,13 @@
 
 /// The resource and namespace of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RequestedResource<'a> {
+pub(super) struct TracedResource<'a> {
     /// The plural name of the kind, or the last segment of another path.
     pub(super) resource: &'a str,
     pub(super) namespace: Option<&'a str>,
 }
 
-impl<'a> RequestedResource<'a> {
+impl<'a> TracedResource<'a> {
     /// Parses a path of kube's requests, which may follow the prefix of a proxy.
     pub(super) fn from_path(path: &'a str) -> Self {
         let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -59,8 +59,8 @@ mod tests {
             ("/", "/", None),
             ("", "/", None),
         ] {
-            let expected = RequestedResource { resource, namespace };
-            assert_eq!(RequestedResource::from_path(path), expected, "{path}");
+            let expected = TracedResource { resource, namespace };
+            assert_eq!(TracedResource::from_path(path), expected, "{path}");
         }
     }
 }
