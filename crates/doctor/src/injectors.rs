@@ -150,7 +150,10 @@ mod tests {
         ]);
         let asks = json!({names::INJECT_CA_FROM: "a/b"});
         let found = other_ca_bundle_owners(&target(&asks, "example.com", &managed)).unwrap();
-        assert!(found.message.starts_with("argocd-controller also owns"), "{found:?}");
+        assert!(
+            found.message.starts_with("argocd-controller also owns"),
+            "{found:?}"
+        );
         assert_eq!(
             other_ca_bundle_owners(&target(&json!({}), "example.com", &managed)),
             None

@@ -20,8 +20,8 @@ use windlass_scenarios::{
     resource::{Expectation, Resource},
     sample::{self, CERTIFICATE, DEPLOYMENT, NAMESPACE, SERVING_CERTIFICATE},
     steps::{
-        BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, request_rotation, bundle_deployment, check, conditions, delete,
-        get, list, ready, succeed, until,
+        BUNDLE_DEPLOYMENTS, CRDS, PATIENCE, bundle_deployment, check, conditions, delete, get, list, ready,
+        request_rotation, succeed, until,
     },
     test_cluster::TestCluster,
 };

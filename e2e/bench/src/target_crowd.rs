@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_scenarios::{
     request, sample,
     steps::{
-        CRDS, MUTATING, VALIDATING, request_rotation, check, conditions, get, serving_certificates, succeed,
+        CRDS, MUTATING, VALIDATING, check, conditions, get, request_rotation, serving_certificates, succeed,
         until,
     },
 };

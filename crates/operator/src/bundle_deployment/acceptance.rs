@@ -138,7 +138,12 @@ impl BundleReconciler {
         }
         let mut live = Vec::new();
         let greens: Vec<_> = plan.green_services().collect();
-        for key in plan.phases.all().chain(&greens).filter_map(ObjectKey::from_object) {
+        for key in plan
+            .phases
+            .all()
+            .chain(&greens)
+            .filter_map(ObjectKey::from_object)
+        {
             live.extend(self.live(&key).await?);
         }
         let live: Vec<_> = live.iter().map(AsRef::as_ref).collect();

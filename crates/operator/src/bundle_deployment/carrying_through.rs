@@ -218,7 +218,10 @@ mod tests {
         };
         let (reason, message) = outcome.news().unwrap();
         assert_eq!(reason, "RolloutStuck");
-        assert!(message.contains("no room; to abandon this revision, set the source back"), "{message}");
+        assert!(
+            message.contains("no room; to abandon this revision, set the source back"),
+            "{message}"
+        );
         assert!(carried(2, stuck(), true).is_ok());
         let waits = Err(Halt::waiting(Milestone::Available, "RollingOut", "1 old"));
         assert!(carried(2, waits, true).is_err(), "it may finish");

@@ -65,7 +65,10 @@ impl BundleReconciler {
     pub(super) async fn delete_everything(&self, owner: &FieldOwner) -> Result<(), Halt> {
         for phase in Phase::ALL.into_iter().rev() {
             let mut left = Vec::new();
-            for kind in OWNED_KINDS.iter().filter(|kind| Phase::for_kind(&kind.kind) == phase) {
+            for kind in OWNED_KINDS
+                .iter()
+                .filter(|kind| Phase::for_kind(&kind.kind) == phase)
+            {
                 for live in self.owned(owner, kind) {
                     self.delete(&live, owner).await?;
                     left.extend(ObjectKey::from_object(&live));

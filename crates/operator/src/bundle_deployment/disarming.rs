@@ -61,7 +61,11 @@ impl BundleReconciler {
 
     /// Deletes the webhook configurations, ExtensionConfigs and APIServices that the plan no longer has.
     pub(super) async fn delete_dropped_callers(&self, owner: &FieldOwner, plan: &Plan) -> Result<(), Halt> {
-        let kept: Vec<_> = plan.phases.of(Phase::Callers).filter_map(ObjectKey::from_object).collect();
+        let kept: Vec<_> = plan
+            .phases
+            .of(Phase::Callers)
+            .filter_map(ObjectKey::from_object)
+            .collect();
         let mut dropped: Vec<_> = CALLER_KINDS
             .iter()
             .flat_map(|kind| self.owned(owner, kind))

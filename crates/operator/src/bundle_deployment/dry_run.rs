@@ -9,7 +9,7 @@ use serde_json::Value;
 use tracing::debug;
 use windlass_cluster::{
     RequestError,
-    apply::{FieldOwner, ApplyError},
+    apply::{ApplyError, FieldOwner},
 };
 use windlass_crd::is_converting;
 use windlass_object::{ObjectKey, object, text::Listing};

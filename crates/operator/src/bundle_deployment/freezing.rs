@@ -39,8 +39,7 @@ impl BundleReconciler {
         if is_frozen {
             return Ok(());
         }
-        let message =
-            "waiting to observe that Deployments are paused before webhooks call their new pods";
+        let message = "waiting to observe that Deployments are paused before webhooks call their new pods";
         let outcome = InstallOutcome::waiting(Milestone::Available, "RollingOut", message);
         Err(Halt::Later(outcome, LAG))
     }
@@ -54,7 +53,9 @@ impl BundleReconciler {
             let live = ObjectKey::from_object(&rollout.body).and_then(|key| self.context.index.find(&key));
             if !live.is_some_and(|live| is_frozen(&live)) {
                 let name = object::text(&rollout.body, "/metadata/name").unwrap_or_default();
-                let message = format!("waiting to observe that Deployment {name} is paused before webhooks call its new pods");
+                let message = format!(
+                    "waiting to observe that Deployment {name} is paused before webhooks call its new pods"
+                );
                 return Err(Halt::waiting(Milestone::Available, "RollingOut", message));
             }
         }

@@ -6,7 +6,7 @@ use tracing::warn;
 use windlass_api::BundleDeployment;
 use windlass_cluster::{
     RequestError,
-    apply::{FieldOwner, ApplyError},
+    apply::{ApplyError, FieldOwner},
     lease::NotLeading,
     telemetry::chain,
 };

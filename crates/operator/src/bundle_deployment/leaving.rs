@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tracing::info;
 use windlass_api::{BundleDeployment, DeletionPolicy};
 use windlass_cluster::{apply::FieldOwner, kinds};
-use windlass_crd::{is_converting, crd_release::changes_to_serve_stored_only};
+use windlass_crd::{crd_release::changes_to_serve_stored_only, is_converting};
 use windlass_object::{
     ObjectKey, names, object,
     patch::{put, test},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     install::status::Milestone,
-    removal_obstacles::{conversions_in_use, has_objects, can_remove_conversion},
+    removal_obstacles::{can_remove_conversion, conversions_in_use, has_objects},
 };
 
 /// How a message lists names.
@@ -62,7 +62,9 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         for live in crds.iter().filter(|live| is_converting(live)) {
-            let Some(key) = ObjectKey::from_object(live) else { continue };
+            let Some(key) = ObjectKey::from_object(live) else {
+                continue;
+            };
             let has_objects = has_objects(&self.context.cluster, live).await?;
             if !can_remove_conversion(live, DeletionPolicy::KeepStoredVersion, has_objects) {
                 self.migrate(owner, &key, None, report).await?;

@@ -252,8 +252,8 @@ fn plan(
     let options = settings
         .options()
         .map_err(|problems| ("ConfigInvalid", PROBLEMS.summarize(&problems)))?;
-    let mut rendered =
-        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.summarize(&errors)))?;
+    let mut rendered = render::render(&bundle, &options)
+        .map_err(|errors| ("InstallUnsupported", PROBLEMS.summarize(&errors)))?;
     overrides::apply(&mut rendered.objects, &settings.overrides)
         .map_err(|error| ("OverrideOutdated", error.to_string()))?;
     let csv = bundle.csv();

@@ -54,7 +54,10 @@ impl BundleReconciler {
 
     /// The Deployments of a plan as the watches see them.
     pub(super) fn deployments_of(&self, plan: &Plan) -> Vec<Arc<Value>> {
-        let keys = plan.phases.of(Phase::Deployments).filter_map(ObjectKey::from_object);
+        let keys = plan
+            .phases
+            .of(Phase::Deployments)
+            .filter_map(ObjectKey::from_object);
         keys.filter_map(|key| self.context.index.find(&key)).collect()
     }
 

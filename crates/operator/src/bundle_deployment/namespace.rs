@@ -89,7 +89,11 @@ impl BundleReconciler {
         unanswered.retain(|live| self.is_unanswered(live, namespace));
         // A CRD that goes takes all objects with it, wherever they are.
         let keeps_crds = afterwards != Afterwards::Removed(DeletionPolicy::DeleteCRDs);
-        let namespaces = if keeps_crds && unanswered.iter().any(|live| !unservable_versions(live).is_empty()) {
+        let namespaces = if keeps_crds
+            && unanswered
+                .iter()
+                .any(|live| !unservable_versions(live).is_empty())
+        {
             self.terminating_namespaces().await?
         } else {
             Vec::new()

@@ -11,7 +11,7 @@ use windlass_api::WebhookState;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{
     Cluster, Kind,
-    apply::{FieldOwner, ApplyError, Outcome},
+    apply::{ApplyError, FieldOwner, Outcome},
     endpoints, kinds,
 };
 use windlass_crd::{grant::ObjectWork, is_converting};
@@ -56,7 +56,8 @@ impl BundleReconciler {
     pub(super) async fn ensure(&self, object: &Value, owner: &FieldOwner) -> Result<(), Halt> {
         let applier = &self.context.applier;
         let name = &owner.bundle_deployment;
-        let Some(key) = ObjectKey::from_object(object).filter(|key| self.dry_runs.is_refused_over(name, key)) else {
+        let Some(key) = ObjectKey::from_object(object).filter(|key| self.dry_runs.is_refused_over(name, key))
+        else {
             let ensured = applier.ensure(object, owner).await;
             return ensured
                 .map(drop)

@@ -15,7 +15,7 @@ use crate::{
         status::Milestone,
         traffic::{CalledPort, Color},
     },
-    removal_obstacles::{external_calls, is_probe, cluster_scoped_owners},
+    removal_obstacles::{cluster_scoped_owners, external_calls, is_probe},
 };
 
 /// What calls a Service to convert.

@@ -150,8 +150,8 @@ fn decision(files: &Files, inputs: &OverrideInputs) -> DecisionOutcome {
     let options = settings
         .options()
         .map_err(|problems| ("ConfigInvalid", PROBLEMS.summarize(&problems)))?;
-    let rendered =
-        render::render(&bundle, &options).map_err(|errors| ("InstallUnsupported", PROBLEMS.summarize(&errors)))?;
+    let rendered = render::render(&bundle, &options)
+        .map_err(|errors| ("InstallUnsupported", PROBLEMS.summarize(&errors)))?;
     decide(&rendered, &policies.set, namespaces)
         .map(Arc::new)
         .map_err(|refusals| {

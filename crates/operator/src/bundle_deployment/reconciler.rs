@@ -7,7 +7,7 @@ use super::memory::{
     SufficientRights, Trials, Unretained,
 };
 use super::{install_traces::InstallTraces, pulling::ImagePuller};
-use crate::{context::Context, announced::Announced};
+use crate::{announced::Announced, context::Context};
 
 /// Reconciles BundleDeployments.
 pub(super) struct BundleReconciler {

@@ -82,7 +82,8 @@ impl BundleReconciler {
             return Ok(true);
         }
         let mut others = next.phases.all();
-        let Some(successor) = others.find(|other| ObjectKey::from_object(other).as_ref() == Some(&key)) else {
+        let Some(successor) = others.find(|other| ObjectKey::from_object(other).as_ref() == Some(&key))
+        else {
             return Ok(false);
         };
         if !selects_other_pods(successor, installed) && may_become(installed, successor) {

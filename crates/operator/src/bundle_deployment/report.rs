@@ -16,11 +16,11 @@ use super::{
     reconciler::BundleReconciler, record_config_maps::identity,
 };
 use crate::{
+    announced::merge_patch,
     install::{
         plan::listed,
         status::{BundleHealth, ConditionUpdate, Conditions, InstallOutcome, Milestone, Standing},
     },
-    announced::merge_patch,
 };
 
 /// The condition that says, during a removal, that nothing is sent to the webhooks any more; its time is since when.
@@ -344,7 +344,9 @@ impl BundleReconciler {
         let Some(Condition { reason, message, .. }) = status.conditions.find("Ready") else {
             return;
         };
-        let Some(key) = ObjectKey::from_object(object) else { return };
+        let Some(key) = ObjectKey::from_object(object) else {
+            return;
+        };
         let known = known.find("Ready").map(|known| &*known.reason);
         if !self.announced.is_news(&key, reason, known) {
             return;

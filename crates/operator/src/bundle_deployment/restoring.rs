@@ -80,7 +80,9 @@ impl BundleReconciler {
             .filter(|conversion| conversion.state == WebhookState::Armed);
         armed
             .filter_map(|conversion| self.crd_seen(&conversion.crd))
-            .filter(|live| FieldOwner::name_in_label(live) == Some(&owner.bundle_deployment) || Owner::is_erased(live))
+            .filter(|live| {
+                FieldOwner::name_in_label(live) == Some(&owner.bundle_deployment) || Owner::is_erased(live)
+            })
             .collect()
     }
 
@@ -127,7 +129,12 @@ impl BundleReconciler {
     }
 
     /// Labels a CRD as ours again: whom it calls is not taken for called by nobody then, and it follows the rotation.
-    async fn label_again(&self, owner: &FieldOwner, key: &ObjectKey, arming: &Arming<'_>) -> Result<(), Halt> {
+    async fn label_again(
+        &self,
+        owner: &FieldOwner,
+        key: &ObjectKey,
+        arming: &Arming<'_>,
+    ) -> Result<(), Halt> {
         let Some(live) = self.context.cluster.read(key).await? else {
             return Ok(());
         };
@@ -160,8 +167,8 @@ impl BundleReconciler {
                 let Some(service) = plan.service(&certificate.service, *color) else {
                     return false;
                 };
-                let is_gone =
-                    ObjectKey::from_object(&service).is_some_and(|key| self.context.index.find(&key).is_none());
+                let is_gone = ObjectKey::from_object(&service)
+                    .is_some_and(|key| self.context.index.find(&key).is_none());
                 (is_gone && is_called(&called, &service)) || self.leads_to_revision(owner, plan, &service)
             };
             let calls = |color: &Color| {

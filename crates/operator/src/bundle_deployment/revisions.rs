@@ -193,7 +193,9 @@ fn owner<'a>(set: &Value, deployments: &'a [impl AsRef<Value>]) -> Option<&'a Va
 fn is_of_plan(set: &Value, live: Option<&Value>, desired: &[&Value]) -> Option<bool> {
     if let Some(live) = live {
         let key = ObjectKey::from_object(live);
-        let same = desired.iter().find(|desired| ObjectKey::from_object(desired) == key);
+        let same = desired
+            .iter()
+            .find(|desired| ObjectKey::from_object(desired) == key);
         return Some(is_of(set, live, same.copied()));
     }
     let revision = canary::revision(set)?;

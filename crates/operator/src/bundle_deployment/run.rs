@@ -32,10 +32,10 @@ use super::{
     triggers,
 };
 use crate::{
+    announced::Announced,
     context::Context,
     controller,
     install::status::{BundleHealth, InstallOutcome, Milestone},
-    announced::Announced,
 };
 
 /// How the worker of this controller works.

@@ -25,8 +25,8 @@ use super::{
     report::{NOTICES, WARNINGS},
 };
 use crate::{
-    context::Context, injection::RECONCILE_DELAY, install::status::Milestone, interpretation::INTERPRETATION_KINDS,
-    policies::POLICY_KINDS,
+    context::Context, injection::RECONCILE_DELAY, install::status::Milestone,
+    interpretation::INTERPRETATION_KINDS, policies::POLICY_KINDS,
 };
 
 /// The kinds that an install may contain, in which a removal searches: those that bundles may contain, those
@@ -204,7 +204,9 @@ fn add_all(index: &Index, queue: &Queue<String>) {
 /// How long a change can wait.
 fn pause(change: &Change, index: &Index) -> Duration {
     match change.both_versions() {
-        Some((before, after)) if differs_in_trust_only(&before, &after, &index.target_kinds()) => RECONCILE_DELAY,
+        Some((before, after)) if differs_in_trust_only(&before, &after, &index.target_kinds()) => {
+            RECONCILE_DELAY
+        }
         _ => Duration::ZERO,
     }
 }

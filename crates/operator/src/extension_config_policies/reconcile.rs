@@ -8,7 +8,7 @@ use windlass_cluster::{RequestError, worker::Action};
 use windlass_object::{ObjectKey, names};
 
 use super::binding::{BINDINGS, definition_key, switch_patch};
-use crate::{context::Context, announced::Announced};
+use crate::{announced::Announced, context::Context};
 
 /// Enables or disables bindings.
 pub(super) struct PolicySwitch {

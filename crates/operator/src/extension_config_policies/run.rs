@@ -16,7 +16,7 @@ use super::{
     binding::{BINDINGS, definition_key},
     reconcile::PolicySwitch,
 };
-use crate::{context::Context, controller, announced::Announced};
+use crate::{announced::Announced, context::Context, controller};
 
 /// Settings of this controller's worker.
 const WORKER: worker::Settings = worker::Settings::new("extension-config-policies", 1);

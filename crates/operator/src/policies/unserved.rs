@@ -60,7 +60,10 @@ pub(super) fn problems(
     }
     // The servers that a program calls are known only when it runs.
     let requesting = compiled.filter(|_| hosts.is_empty());
-    for index in requesting.iter().flat_map(|compiled| compiled.rules_with_requests()) {
+    for index in requesting
+        .iter()
+        .flat_map(|compiled| compiled.rules_with_requests())
+    {
         let is_validation =
             compiled.is_some_and(|compiled| compiled.key().kind == PolicyKind::ClusterValidatePolicy);
         let place = if is_validation {

@@ -142,7 +142,7 @@ fn factors(
         match DecimalText::parse(text) {
             // For a removal, any factor names the resource.
             Some(factor) if is_removed || factor.is_between_zero_and_one() => {
-                factors.push((oversold, factor))
+                factors.push((oversold, factor));
             }
             Some(factor) if factor.is_zero() => {}
             _ => {

@@ -13,7 +13,6 @@ mod collector_client;
 mod ended_span;
 mod exporter;
 mod phase_trace;
-mod traced_resource;
 mod sampling;
 mod scope;
 mod sink;
@@ -21,6 +20,7 @@ mod sink;
 mod tests;
 mod trace_key;
 mod traced_requests;
+mod traced_resource;
 
 pub use collector_client::{CollectorUrl, InvalidCollectorUrl};
 pub use ended_span::SpanAttribute;

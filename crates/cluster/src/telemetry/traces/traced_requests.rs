@@ -6,7 +6,7 @@ use kube::{Client, client::Body};
 use opentelemetry::KeyValue;
 use tower::{BoxError, service_fn};
 
-use super::{traced_resource::TracedResource, scope::OpenSpan};
+use super::{scope::OpenSpan, traced_resource::TracedResource};
 
 /// Header that propagates the trace.
 const TRACEPARENT: &str = "traceparent";

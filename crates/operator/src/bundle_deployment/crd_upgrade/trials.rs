@@ -74,7 +74,9 @@ impl BundleReconciler {
         };
         let outcome = match self.try_versions(change).await {
             Ok(tried) => Ok(tried.into()),
-            Err(BundleDeploymentError::Request(error)) if !NotLeading::is_cause_of(&error) => Err(chain(&error)),
+            Err(BundleDeploymentError::Request(error)) if !NotLeading::is_cause_of(&error) => {
+                Err(chain(&error))
+            }
             // No news about the objects.
             Err(error) => return Err(error.into()),
         };

@@ -10,8 +10,8 @@ use windlass_crd::{
     grant::ObjectWork,
     reachable_version,
     storage_migration::{
-        Migration, MigrationStep, StorageVersionHistory, converter, is_stored_as_desired, is_stored_in_one_version,
-        next_step, stored_versions_patch,
+        Migration, MigrationStep, StorageVersionHistory, converter, is_stored_as_desired,
+        is_stored_in_one_version, next_step, stored_versions_patch,
     },
 };
 use windlass_object::{ObjectKey, names};
@@ -71,7 +71,9 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Halt {
         for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            let Some(key) = ObjectKey::from_object(&live) else { continue };
+            let Some(key) = ObjectKey::from_object(&live) else {
+                continue;
+            };
             if is_stored_in_one_version(&live) {
                 report.forget_migration(&key.name);
                 continue;

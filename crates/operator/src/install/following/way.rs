@@ -15,12 +15,15 @@ const LONGEST: usize = 253;
 /// What a status shows of the way through the catalog whose image has this `digest`. Nothing waits yet.
 pub fn way(digest: &str, path: &UpgradePath) -> CatalogStatus {
     let text = |text: &str| shortened(tidied(text), LONGEST);
-    let steps = path.explanations().take(SHOWN).map(|(edge, because)| CatalogStep {
-        name: text(&edge.bundle),
-        version: text(&edge.version),
-        digest: digest_of(&edge.image),
-        because: text(&because),
-    });
+    let steps = path
+        .explanations()
+        .take(SHOWN)
+        .map(|(edge, because)| CatalogStep {
+            name: text(&edge.bundle),
+            version: text(&edge.version),
+            digest: digest_of(&edge.image),
+            because: text(&because),
+        });
     CatalogStatus {
         digest: Some(digest.to_owned()),
         channel: Some(text(&path.channel)),

@@ -27,7 +27,9 @@ pub struct ObjectOverride {
 
 /// A recorded override is not for what the bundle is rendered to.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the recorded override of {kind} {name} does not match the object that this release of Windlass renders")]
+#[error(
+    "the recorded override of {kind} {name} does not match the object that this release of Windlass renders"
+)]
 pub struct OutdatedOverride {
     kind: String,
     name: String,

@@ -23,7 +23,7 @@ pub use windlass_bundle::Phase;
 pub use windlass_crd::{
     sample_object,
     stage::{
-        Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving, unservable_versions,
-        waits_for_proof,
+        Stage, dropped_but_stored, dropped_versions, may_stop_converting, staged, stops_serving,
+        unservable_versions, waits_for_proof,
     },
 };

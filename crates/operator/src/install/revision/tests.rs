@@ -203,11 +203,7 @@ fn what_was_recorded_before_there_were_overrides_has_none() {
     let before: InstallSettings = serde_json::from_value(json!({"namespace": "ns"})).unwrap();
     assert_eq!(before.overrides, []);
     let written = serde_json::to_value(settings(None)).unwrap();
-    assert_eq!(
-        written.get("overrides"),
-        None,
-        "new records equal earlier ones"
-    );
+    assert_eq!(written.get("overrides"), None, "new records equal earlier ones");
 }
 
 fn source() -> impl Strategy<Value = Source> {

@@ -140,7 +140,8 @@ mod tests {
 
     fn why(observed: Value, says: Option<&str>) -> String {
         let key =
-            ObjectKey::from_object(&json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}})).unwrap();
+            ObjectKey::from_object(&json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}}))
+                .unwrap();
         Ailment::of(key, &observed, says).why
     }
 

@@ -44,7 +44,8 @@ impl BundleHealth {
             (!of.is_empty()).then(|| AILMENTS.summarize(&of))
         };
         let waiting = listed(true).map(|listed| format!("waiting for {listed}"));
-        let unknown = listed(false).map(|listed| format!("cannot determine the health of {listed}; {WAY_OUT}"));
+        let unknown =
+            listed(false).map(|listed| format!("cannot determine the health of {listed}; {WAY_OUT}"));
         match (waiting, unknown) {
             (None, None) => Self::Healthy,
             (Some(message), None) => Self::Unhealthy { message },
@@ -95,7 +96,8 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> ObjectKey {
-        ObjectKey::from_object(&json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": name}})).unwrap()
+        ObjectKey::from_object(&json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": name}}))
+            .unwrap()
     }
 
     #[test]

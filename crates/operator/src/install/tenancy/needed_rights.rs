@@ -83,8 +83,9 @@ impl NeededRights {
             needed.write(object, &["create"], false);
             needed.write(object, &["patch"], true);
             let planned = |key: &ObjectKey| {
-                let is_it =
-                    |other: &&&Value| ObjectKey::from_object(other).is_some_and(|other| other.is_same_object(key));
+                let is_it = |other: &&&Value| {
+                    ObjectKey::from_object(other).is_some_and(|other| other.is_same_object(key))
+                };
                 objects.iter().find(is_it).copied()
             };
             needed

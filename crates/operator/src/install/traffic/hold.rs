@@ -25,7 +25,8 @@ const DEFAULT_DEADLINE_SECONDS: i64 = 600;
 /// because all of them are called at the same time.
 pub fn held(deployment: &Value) -> Value {
     let mut held = deployment.clone();
-    json::fields(&mut held, &["metadata", "annotations"]).insert(names::OLD_PODS_HELD.into(), UNFROZEN.into());
+    json::fields(&mut held, &["metadata", "annotations"])
+        .insert(names::OLD_PODS_HELD.into(), UNFROZEN.into());
     let spec = json::fields(&mut held, &["spec"]);
     spec.insert("minReadySeconds".into(), HELD_SECONDS.into());
     spec.insert("progressDeadlineSeconds".into(), (HELD_SECONDS + 1).into());
@@ -42,7 +43,8 @@ pub fn held(deployment: &Value) -> Value {
 /// `kubectl set image`): a paused Deployment begins no rollout, and goes on replacing pods that are lost.
 pub fn frozen(deployment: &Value, service: &str) -> Value {
     let mut frozen = held(deployment);
-    json::fields(&mut frozen, &["metadata", "annotations"]).insert(names::OLD_PODS_HELD.into(), service.into());
+    json::fields(&mut frozen, &["metadata", "annotations"])
+        .insert(names::OLD_PODS_HELD.into(), service.into());
     json::fields(&mut frozen, &["spec"]).insert("paused".into(), true.into());
     frozen
 }
