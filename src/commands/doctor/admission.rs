@@ -59,7 +59,7 @@ impl Examination<'_> {
                 }
                 DryRunResult::Failed(error) => {
                     self.report_unchecked(&subject, kind, "list and patch", None, &error)
-                        .await
+                        .await;
                 }
             }
         }

@@ -85,7 +85,7 @@ impl Examination<'_> {
             Ok(missing) => self.report_missing_caller_rights(missing, "bundles").await,
             Err(error) => {
                 self.report_unchecked("Your rights", &REVIEW, "create", None, &error)
-                    .await
+                    .await;
             }
         }
     }

@@ -65,7 +65,7 @@ impl Examination<'_> {
                 Ok(false) => self.add([api_not_served(kind)]),
                 Err(error) => {
                     self.report_unchecked("Discovery", kind, "get", None, &error)
-                        .await
+                        .await;
                 }
             }
         }
