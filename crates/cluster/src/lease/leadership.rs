@@ -31,7 +31,7 @@ struct Election {
 
 /// When this process became leader, on its steady clock.
 ///
-/// Only [`Leadership::acquired`] creates it: delays that protect against late writes of a previous leader are
+/// Only [`Leadership::wait_until_acquired`] creates it: delays that protect against late writes of a previous leader are
 /// measured from then, not from the start of a process that may have been on standby for hours.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaderSince(Instant);
