@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     access: Access,
 
-    /// Folders of control planes, separated by colons: see e2e/controlplane/with. Each scenario gets one of
+    /// Folders of control planes, separated by colons: see e2e/cluster/start. Each scenario gets one of
     /// its own. Their audit logs must show that no request of the operator was forbidden and, if all
     /// scenarios run, that it used each of its rights.
     #[arg(long, env = "E2E_CONTROL_PLANES", value_name = "DIR", value_delimiter = ':')]
@@ -111,12 +111,13 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 /// Runs this program again, with the same arguments and a new control plane. Returns only if that fails.
 pub(crate) fn restart_with_control_plane() -> anyhow::Error {
-    let start = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane/run");
+    let start = Path::new(env!("CARGO_MANIFEST_DIR")).join("cluster/run");
     let program = match std::env::current_exe() {
         Ok(program) => program,
         Err(error) => return error.into(),
     };
     let error = Command::new(&start)
+        .args(["--nodes", "0"])
         .arg(program)
         .args(std::env::args_os().skip(1))
         .exec();

@@ -51,7 +51,6 @@ const PLAIN: &[&str] = &[
 const EXCLUDED: &[(&str, Checked)] = &[
     ("crates/operator/src/bundle_deployment", Checked::Messages),
     ("crates/operator/src/install", Checked::Messages),
-    ("e2e/controlplane", Checked::Nothing),
     ("e2e/node", Checked::Nothing),
     ("e2e/bench", Checked::Nothing),
 ];

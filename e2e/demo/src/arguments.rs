@@ -32,7 +32,7 @@ pub struct Arguments {
     pub(crate) secret_delay: f64,
 
     /// Use a real etcd, kube-apiserver and kube-controller-manager instead of the sandbox (first build: about
-    /// 11 minutes).
+    /// 10 minutes).
     #[arg(long)]
     pub(crate) real: bool,
 

@@ -83,7 +83,7 @@ pub struct Named {
     /// The objects that existed before the scenario.
     before: Inventory,
     /// A folder with the process ids of the control plane, if scenarios may kill them: see
-    /// `e2e/controlplane/with`.
+    /// `e2e/cluster/start`.
     processes: Option<PathBuf>,
 }
 

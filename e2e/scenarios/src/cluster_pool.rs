@@ -19,7 +19,7 @@ pub struct Existing {
     pub kubeconfig: PathBuf,
     /// The network at which its API server reaches pods on this machine.
     pub pods: Network,
-    /// The folder of its control plane, if `e2e/controlplane/with` started it.
+    /// The folder of its control plane, if `e2e/cluster/run` started it.
     pub folder: Option<PathBuf>,
 }
 
