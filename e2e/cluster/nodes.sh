@@ -72,6 +72,7 @@ start_nodes() {
   export E2E_REGISTRY E2E_PRIVATE_REGISTRY
   E2E_REGISTRY=$(url_host "$api_host"):5000
   E2E_PRIVATE_REGISTRY=$(url_host "$api_host"):5001
+  echo "$E2E_REGISTRY" >"$plane/registry"
   until_done 30 registry curl --silent --fail --noproxy '*' "http://$E2E_REGISTRY/v2/"
   push_pause_image
   until_done 60 "${names[*]}" nodes_are_ready

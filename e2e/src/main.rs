@@ -2,6 +2,7 @@
 
 mod load;
 mod node;
+mod push;
 mod real;
 mod sandbox;
 mod shutdown;
@@ -23,6 +24,7 @@ enum Program {
     Sandbox(sandbox::Arguments),
     Node(node::Arguments),
     Load(load::Arguments),
+    Push(push::Arguments),
     Windlass(Cli),
     /// Runs the operator, as `windlass run` does.
     Operator(Box<commands::run::Args>),
@@ -46,7 +48,7 @@ impl Program {
         match self {
             Self::Demo(_) | Self::Soak(_) | Self::Load(_) => Some("error"),
             Self::Real(_) => Some(trial::LOG_FILTER),
-            Self::Sandbox(_) | Self::Node(_) => Some("info"),
+            Self::Sandbox(_) | Self::Node(_) | Self::Push(_) => Some("info"),
             Self::Windlass(_) | Self::Operator(_) | Self::SampleOperator(_) => None,
         }
     }
@@ -82,6 +84,7 @@ impl Program {
             Self::Sandbox(arguments) => sandbox::run(arguments).await,
             Self::Node(arguments) => node::run(arguments).await,
             Self::Load(arguments) => load::run(arguments).await,
+            Self::Push(arguments) => push::run(arguments).await,
             Self::Windlass(cli) => cli.run().await,
             Self::Operator(arguments) => arguments.run().await,
             Self::SampleOperator(arguments) => {

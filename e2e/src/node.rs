@@ -88,7 +88,7 @@ impl Arguments {
     }
 }
 
-fn image(text: &str) -> Result<(String, Program), String> {
+pub(crate) fn image(text: &str) -> Result<(String, Program), String> {
     let (image, words) = text.split_once('=').ok_or("expected IMAGE=PROGRAM")?;
     Ok((image.to_owned(), program(words)?))
 }

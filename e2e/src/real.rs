@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let can = |disruption: &Disruption| match disruption {
         Disruption::Restart | Disruption::Pause => clusters.iter().all(Existing::may_be_killed),
         Disruption::Faults => false,
+        Disruption::Nodes => clusters.iter().all(Existing::has_nodes),
         Disruption::Controllers | Disruption::AdmissionPolicies | Disruption::Impersonation => true,
         Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
         Disruption::Cainjector => std::env::var_os(cainjector::PROGRAM).is_some(),
@@ -130,16 +131,14 @@ fn clusters(arguments: &Arguments) -> anyhow::Result<Vec<Existing>> {
         let folders = arguments.control_planes.iter();
         return folders.map(|folder| Existing::in_folder(folder)).collect();
     }
-    let Access {
-        kubeconfig,
-        pod_network,
-    } = &arguments.access;
-    let kubeconfig = kubeconfig
+    let access = &arguments.access;
+    let kubeconfig = access
+        .kubeconfig
         .clone()
         .context("no cluster: use e2e/real to start one, or specify one with --kubeconfig")?;
     Ok(vec![Existing {
         kubeconfig,
-        pods: *pod_network,
+        pods: access.pods(),
         folder: None,
     }])
 }
@@ -150,6 +149,7 @@ fn unavailable_reason(disruption: Disruption) -> &'static str {
         Disruption::Restart | Disruption::Pause => {
             "the processes of etcd and kube-apiserver are unknown: set --control-planes"
         }
+        Disruption::Nodes => "only e2e/cluster/run starts real nodes",
         Disruption::Faults => "only the sandbox can inject faults",
         Disruption::Controllers => "this cluster runs no controllers",
         Disruption::AdmissionPolicies => "this cluster has no admission policies",

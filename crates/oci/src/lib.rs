@@ -21,6 +21,6 @@ pub use credentials::{Credential, RegistryCredentials};
 pub use digest::ContentDigest;
 pub use layers::{ImageFiles, ImageScan, LayerLimits};
 pub use manifest::ManifestDocument;
-pub use packed_image::PackedImage;
+pub use packed_image::{PackedImage, PackedLayer};
 pub use reference::ImageReference;
 pub use registries::RegistriesConfig;

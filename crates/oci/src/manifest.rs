@@ -10,6 +10,8 @@ pub const IMAGE_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub const IMAGE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// Media type of an image's configuration.
 pub const IMAGE_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+/// Media type of a layer without compression.
+pub const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 /// Media type of a layer compressed with gzip.
 pub const LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";

@@ -4,20 +4,63 @@ use std::{collections::BTreeMap, io};
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use serde_json::json;
+use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 
 use crate::{
     digest::ContentDigest,
-    manifest::{Descriptor, IMAGE_CONFIG, IMAGE_MANIFEST, ImageManifest, LAYER_GZIP},
+    manifest::{Descriptor, IMAGE_CONFIG, IMAGE_MANIFEST, ImageManifest, LAYER, LAYER_GZIP},
 };
 
-/// An image with one layer. The build is reproducible: the digest depends on files and labels only.
+/// An image with one layer. The build is reproducible: the digest depends on files and configuration only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedImage {
     manifest: Bytes,
     config: Bytes,
     layer: Bytes,
+}
+
+/// The layer of a [`PackedImage`], which several images can share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedLayer {
+    /// The digest of the layer without compression.
+    diff_id: ContentDigest,
+    media_type: &'static str,
+    content: Bytes,
+}
+
+impl PackedLayer {
+    /// Packs files by path and compresses them.
+    ///
+    /// # Errors
+    ///
+    /// If a tar archive cannot contain a path.
+    pub fn compressed(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Self> {
+        let archive = archive(files, 0o644)?;
+        // The gzip header contains neither name nor time.
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        io::Write::write_all(&mut encoder, &archive)?;
+        Ok(Self {
+            diff_id: ContentDigest::compute(&archive),
+            media_type: LAYER_GZIP,
+            content: encoder.finish()?.into(),
+        })
+    }
+
+    /// Packs programs and their libraries by path, without compression: registries of tests are on the same
+    /// machine.
+    ///
+    /// # Errors
+    ///
+    /// If a tar archive cannot contain a path.
+    pub fn executable(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Self> {
+        let archive = archive(files, 0o755)?;
+        Ok(Self {
+            diff_id: ContentDigest::compute(&archive),
+            media_type: LAYER,
+            content: archive.into(),
+        })
+    }
 }
 
 impl PackedImage {
@@ -27,16 +70,22 @@ impl PackedImage {
     ///
     /// If a tar archive cannot contain a path.
     pub fn new(files: &BTreeMap<String, Vec<u8>>, labels: &BTreeMap<String, String>) -> io::Result<Self> {
-        let archive = archive(files)?;
-        // The gzip header contains neither name nor time.
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        io::Write::write_all(&mut encoder, &archive)?;
-        let layer = encoder.finish()?;
+        let layer = PackedLayer::compressed(files)?;
+        Self::with_config(&layer, &json!({ "Labels": labels }))
+    }
+
+    /// Creates an image for linux/amd64. `config` is the object of that name in the image's configuration,
+    /// such as `{"Entrypoint": ["/program"], "User": "65532"}`.
+    ///
+    /// # Errors
+    ///
+    /// If the manifest cannot be serialized.
+    pub fn with_config(layer: &PackedLayer, config: &Value) -> io::Result<Self> {
         let config = json!({
             "architecture": "amd64",
             "os": "linux",
-            "config": {"Labels": labels},
-            "rootfs": {"type": "layers", "diff_ids": [ContentDigest::compute(&archive)]},
+            "config": config,
+            "rootfs": {"type": "layers", "diff_ids": [layer.diff_id]},
         })
         .to_string()
         .into_bytes();
@@ -44,12 +93,12 @@ impl PackedImage {
             schema_version: 2,
             media_type: Some(IMAGE_MANIFEST.to_owned()),
             config: descriptor(IMAGE_CONFIG, &config),
-            layers: vec![descriptor(LAYER_GZIP, &layer)],
+            layers: vec![descriptor(layer.media_type, &layer.content)],
         };
         Ok(Self {
             manifest: serde_json::to_vec(&manifest)?.into(),
             config: config.into(),
-            layer: layer.into(),
+            layer: layer.content.clone(),
         })
     }
 
@@ -73,12 +122,12 @@ fn descriptor(media_type: &str, content: &[u8]) -> Descriptor {
     }
 }
 
-fn archive(files: &BTreeMap<String, Vec<u8>>) -> io::Result<Vec<u8>> {
+fn archive(files: &BTreeMap<String, Vec<u8>>, mode: u32) -> io::Result<Vec<u8>> {
     let mut archive = Builder::new(Vec::new());
     for (path, content) in files {
         let mut header = Header::new_ustar();
         header.set_entry_type(EntryType::Regular);
-        header.set_mode(0o644);
+        header.set_mode(mode);
         header.set_mtime(0);
         header.set_uid(0);
         header.set_gid(0);

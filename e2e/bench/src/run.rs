@@ -66,7 +66,7 @@ async fn set_up(bed: &Bed, program: PathBuf) -> anyhow::Result<TestCluster> {
     } else {
         let kubeconfig = bed.access.kubeconfig.as_deref();
         let kubeconfig = kubeconfig.context("no cluster: start this with e2e/soak, or use --sandbox")?;
-        BackingCluster::named(kubeconfig, bed.access.pod_network).await?
+        BackingCluster::named(kubeconfig, bed.access.pods()).await?
     };
     let options = TestClusterOptions {
         refresh_delay: bed.scaled_delay(),

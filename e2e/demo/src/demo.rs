@@ -73,7 +73,7 @@ pub fn run(arguments: Arguments, program: PathBuf) -> LocalBoxFuture<'static, an
         let options = options(&arguments, program);
         let cluster = async {
             let backing = match &arguments.access.kubeconfig {
-                Some(kubeconfig) => BackingCluster::named(kubeconfig, arguments.access.pod_network).await?,
+                Some(kubeconfig) => BackingCluster::named(kubeconfig, arguments.access.pods()).await?,
                 None => BackingCluster::sandbox().await?,
             };
             TestCluster::on(backing, options).await

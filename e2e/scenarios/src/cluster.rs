@@ -1,7 +1,7 @@
 //! The cluster below a test cluster: a sandbox, or the cluster of a kubeconfig.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use windlass_node::Network;
 use windlass_sandbox::{Sandbox, server::Faults};
 
-use crate::{inventory::Inventory, request, steps};
+use crate::{inventory::Inventory, program_images, request, steps};
 
 /// How long the sandbox's API server is down in a restart. A real one needs some seconds.
 const RESTART: Duration = Duration::from_secs(2);
@@ -45,6 +45,8 @@ pub enum Disruption {
     AdmissionPolicies,
     /// The API server supports impersonation.
     Impersonation,
+    /// Real nodes run the pods: see `e2e/cluster/run`.
+    Nodes,
 }
 
 /// An existing cluster, as named on the command line.
@@ -64,6 +66,30 @@ pub struct Access {
         default_value = "198.18.0.0/16"
     )]
     pub pod_network: Network,
+
+    /// Registry without TLS from which the cluster's own nodes pull every image. Without it, a simulated node
+    /// runs the pods.
+    #[arg(long, env = "E2E_REGISTRY", value_name = "IP:PORT")]
+    pub registry: Option<SocketAddrV4>,
+}
+
+/// What runs the pods of an existing cluster.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pods {
+    /// A simulated node. The API server reaches pods at this network, all of which is local to this machine
+    /// or network namespace.
+    Simulated(Network),
+    /// The nodes of the cluster, which pull every image from this registry. The API server reaches this
+    /// machine at the same address.
+    Nodes(SocketAddrV4),
+}
+
+impl Access {
+    /// Returns what runs the pods.
+    pub fn pods(&self) -> Pods {
+        self.registry
+            .map_or(Pods::Simulated(self.pod_network), Pods::Nodes)
+    }
 }
 
 /// The cluster below a test cluster.
@@ -78,8 +104,7 @@ pub enum BackingCluster {
 pub struct Named {
     /// The admin's kubeconfig, with absolute paths.
     kubeconfig: Value,
-    /// The network at which the API server reaches pods on this machine.
-    pods: Network,
+    pods: Pods,
     /// The objects that existed before the scenario.
     before: Inventory,
     /// A folder with the process ids of the control plane, if scenarios may kill them: see
@@ -100,19 +125,20 @@ impl BackingCluster {
         Ok(Self::Sandbox(Box::new(sandbox)))
     }
 
-    /// Uses the cluster of the kubeconfig's current context. Its user must be an admin. The API server must
-    /// reach `pods`, all of which must be local to this machine or network namespace.
+    /// Uses the cluster of the kubeconfig's current context. Its user must be an admin.
     ///
     /// # Errors
     ///
-    /// Fails if `pods` are not local, the kubeconfig cannot be read, or the cluster does not list its
+    /// Fails if the network of simulated pods is not local, the kubeconfig cannot be read, or the cluster does not list its
     /// objects.
-    pub async fn named(kubeconfig: &Path, pods: Network) -> anyhow::Result<Self> {
-        pods.check_local().with_context(|| {
-            format!(
-                "the pod network {pods} is not local to this machine; as root, run `ip route add local {pods} dev lo`"
-            )
-        })?;
+    pub async fn named(kubeconfig: &Path, pods: Pods) -> anyhow::Result<Self> {
+        if let Pods::Simulated(network) = pods {
+            network.check_local().with_context(|| {
+                format!(
+                    "the pod network {network} is not local to this machine; as root, run `ip route add local {network} dev lo`"
+                )
+            })?;
+        }
         let kubeconfig = Kubeconfig::read_from(kubeconfig)
             .with_context(|| format!("reading the kubeconfig {}", kubeconfig.display()))?;
         let kubeconfig = serde_json::to_value(kubeconfig)?;
@@ -166,37 +192,53 @@ impl BackingCluster {
     pub fn address(&self) -> Ipv4Addr {
         match self {
             Self::Sandbox(_) => windlass_node::NodeOptions::default().addresses.host(),
-            Self::Named(named) => named.pods.host(),
+            Self::Named(named) => match named.pods {
+                Pods::Simulated(network) => network.host(),
+                Pods::Nodes(registry) => *registry.ip(),
+            },
         }
     }
 
-    /// Starts a node that the API server reaches; `options` set everything else.
+    /// Returns whether the cluster has nodes of its own.
+    pub fn has_nodes(&self) -> bool {
+        matches!(self, Self::Named(named) if matches!(named.pods, Pods::Nodes(_)))
+    }
+
+    /// Makes the images of `options` available to pods. Returns the options of the simulated node to start
+    /// for them; `None` if the cluster has nodes, which pull the images.
     ///
     /// # Errors
     ///
-    /// Fails if the kubeconfig cannot be used.
+    /// Fails if the kubeconfig cannot be used, or an image cannot be pushed.
     pub async fn node(
         &self,
         options: windlass_node::NodeOptions,
-    ) -> anyhow::Result<windlass_node::NodeOptions> {
+    ) -> anyhow::Result<Option<windlass_node::NodeOptions>> {
         let named = match self {
             Self::Sandbox(sandbox) => {
-                return Ok(windlass_node::NodeOptions {
+                return Ok(Some(windlass_node::NodeOptions {
                     api_server: Some(sandbox.address()),
                     ..options
-                });
+                }));
             }
             Self::Named(named) => named,
+        };
+        let network = match named.pods {
+            Pods::Simulated(network) => network,
+            Pods::Nodes(registry) => {
+                program_images::push(&registry.to_string(), &options.images).await?;
+                return Ok(None);
+            }
         };
         let server = config(&named.kubeconfig.to_string()).await?.cluster_url;
         let port = server.port_u16().unwrap_or(443);
         let address = server.host().and_then(|host| host.parse().ok());
-        Ok(windlass_node::NodeOptions {
-            addresses: named.pods,
+        Ok(Some(windlass_node::NodeOptions {
+            addresses: network,
             // Without kube-proxy, the Service address does not work here.
             api_server: address.map(|ip| SocketAddr::new(ip, port)),
             ..options
-        })
+        }))
     }
 
     /// Kills the API server, waits until it is back, and restarts the controller manager with it.

@@ -8,17 +8,16 @@ use std::{
 };
 
 use anyhow::Context;
-use windlass_node::Network;
 
-use crate::cluster::BackingCluster;
+use crate::cluster::{BackingCluster, Pods};
 
 /// An existing cluster, dedicated to scenarios.
 #[derive(Clone, Debug)]
 pub struct Existing {
     /// The kubeconfig of its admin.
     pub kubeconfig: PathBuf,
-    /// The network at which its API server reaches pods on this machine.
-    pub pods: Network,
+    /// What runs its pods.
+    pub pods: Pods,
     /// The folder of its control plane, if `e2e/cluster/run` started it.
     pub folder: Option<PathBuf>,
 }
@@ -51,11 +50,17 @@ impl Existing {
     ///
     /// Fails if the folder does not belong to a control plane.
     pub fn in_folder(folder: &Path) -> anyhow::Result<Self> {
-        let file = folder.join("pods");
-        let pods = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let read = |name: &str| {
+            let file = folder.join(name);
+            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))
+        };
+        let pods = match read("registry") {
+            Ok(registry) => Pods::Nodes(registry.trim().parse()?),
+            Err(_) => Pods::Simulated(read("pods")?.trim().parse()?),
+        };
         Ok(Self {
             kubeconfig: folder.join("kubeconfig"),
-            pods: pods.trim().parse().with_context(|| file.display().to_string())?,
+            pods,
             folder: Some(folder.to_owned()),
         })
     }
@@ -63,6 +68,11 @@ impl Existing {
     /// Whether scenarios may kill and pause its programs.
     pub fn may_be_killed(&self) -> bool {
         self.folder.is_some()
+    }
+
+    /// Whether it has nodes of its own.
+    pub fn has_nodes(&self) -> bool {
+        matches!(self.pods, Pods::Nodes(_))
     }
 
     /// The audit log, if there is one.
@@ -156,7 +166,7 @@ mod tests {
     fn cluster(name: &str) -> Existing {
         Existing {
             kubeconfig: name.into(),
-            pods: "198.18.0.0/16".parse().unwrap(),
+            pods: Pods::Simulated("198.18.0.0/16".parse().unwrap()),
             folder: None,
         }
     }

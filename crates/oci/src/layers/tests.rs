@@ -8,10 +8,9 @@ use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tar::{Builder, EntryType, Header};
 
 use super::{paths::parents, *};
-use crate::manifest::LAYER_GZIP;
+use crate::manifest::{LAYER, LAYER_GZIP};
 
 const ZSTD: &str = "application/vnd.oci.image.layer.v1.tar+zstd";
-const PLAIN: &str = "application/vnd.oci.image.layer.v1.tar";
 const LIMITS: LayerLimits = LayerLimits {
     bytes: 8 << 20,
     entries: 100,
@@ -57,7 +56,7 @@ fn flatten(layers: &[&[Entry<'_>]]) -> Result<Vec<(String, String)>, String> {
     for (index, entries) in layers.iter().enumerate() {
         let name = index.to_string();
         files
-            .add(&name, PLAIN, &tar_of(entries))
+            .add(&name, LAYER, &tar_of(entries))
             .map_err(|error| error.to_string())?;
     }
     let files = files.into_files().map_err(|error| error.to_string())?;
@@ -206,12 +205,12 @@ fn bombs_are_refused_before_they_fill_memory() {
     // Also in folders that are not extracted.
     let elsewhere = tar_of(&[file("bin/a", &"\0".repeat(9 << 20))]);
     assert_eq!(
-        add(PLAIN, &elsewhere),
+        add(LAYER, &elsewhere),
         "layer 0: unpacked, the image has more than 8 MiB"
     );
     let many: Vec<_> = (0..101).map(|number| format!("bin/{number}")).collect();
     let many: Vec<_> = many.iter().map(|path| file(path, "")).collect();
-    assert!(add(PLAIN, &tar_of(&many)).ends_with("more than 100 files, folders and links"));
+    assert!(add(LAYER, &tar_of(&many)).ends_with("more than 100 files, folders and links"));
     // A window of 3.75 TiB.
     let window = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xff, 0x00, 0x00, 0x00];
     assert!(add(ZSTD, &window).contains("a window of 8 MiB at most"));
@@ -227,7 +226,7 @@ fn gzip_and_zstd_are_unpacked_and_truncated_layers_refused() {
             ZSTD,
             compress_to_vec(archive.as_slice(), CompressionLevel::Fastest),
         ),
-        (PLAIN, archive.clone()),
+        (LAYER, archive.clone()),
     ] {
         let mut files = ImageFiles::new(&["manifests"], LIMITS);
         files.add("0", media_type, &packed).unwrap();
@@ -281,7 +280,7 @@ proptest! {
         start in prop_oneof![Just(&[][..]), Just(&[0x1f, 0x8b, 8][..]), Just(&[0x28, 0xb5, 0x2f, 0xfd][..])],
     ) {
         let content = [start, &content].concat();
-        for media_type in [LAYER_GZIP, ZSTD, PLAIN] {
+        for media_type in [LAYER_GZIP, ZSTD, LAYER] {
             let mut files = ImageFiles::new(&["manifests"], LIMITS);
             let _ = files.add("0", media_type, &content);
             let _ = files.into_files();
@@ -308,7 +307,7 @@ proptest! {
                 });
             }
             let entries: Vec<_> = entries.iter().map(|(path, content)| file(path, content)).collect();
-            let is_refused = files.add("-", PLAIN, &tar_of(&entries)).is_err();
+            let is_refused = files.add("-", LAYER, &tar_of(&entries)).is_err();
             let is_gone = |path: &str| entries.iter().any(|(whiteout, ..)| {
                 let gone = whiteout.replace(".wh.", "");
                 whiteout.contains(".wh.") && (path == gone || path.starts_with(&format!("{gone}/")))
@@ -431,7 +430,7 @@ fn header_memory_of_a_scan_is_limited() {
     let mut scan = ImageScan::new("configs", LIMITS);
     let error = scan.read(
         "0",
-        PLAIN,
+        LAYER,
         archive.len() as u64,
         archive.as_slice(),
         &mut |_, _| Ok(()),

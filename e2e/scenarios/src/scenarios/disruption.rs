@@ -153,7 +153,8 @@ async fn disrupt(
         | Disruption::Helm
         | Disruption::Controllers
         | Disruption::AdmissionPolicies
-        | Disruption::Impersonation => {
+        | Disruption::Impersonation
+        | Disruption::Nodes => {
             anyhow::bail!("this is a feature of a cluster, not a disruption")
         }
     }

@@ -49,6 +49,7 @@ mod migration;
 mod missing_kinds;
 mod monitoring;
 mod namespace;
+mod node_faults;
 mod operation;
 mod operator_condition;
 mod overridden_bundles;
@@ -92,7 +93,7 @@ use std::pin::Pin;
 
 use crate::{cluster::Disruption, test_cluster::TestCluster};
 
-use self::{changes::BundleChange, operation::AdminOperation};
+use self::{changes::BundleChange, node_faults::NodeFault, operation::AdminOperation};
 
 pub use self::guard::replicas::{Replica, install_guard};
 
@@ -300,6 +301,11 @@ scenarios! {
     disruption::restarts_of_the_api_server_lose_nothing = survives(Disruption::Restart) needs Restart,
     disruption::storage_that_hangs_loses_nothing = survives(Disruption::Pause) needs Pause,
     disruption::random_errors_and_cut_watches_lose_nothing = survives(Disruption::Faults) needs Faults,
+    node_faults::a_stopped_kubelet_fails_no_more_calls_during_operations = operations_survive(NodeFault::KubeletStopped) needs Nodes,
+    node_faults::a_killed_containerd_fails_no_more_calls_during_operations = operations_survive(NodeFault::ContainerdKilled) needs Nodes,
+    node_faults::a_stopped_kube_proxy_fails_no_more_calls_during_operations = operations_survive(NodeFault::KubeProxyStopped) needs Nodes,
+    node_faults::a_drained_node_fails_no_more_calls_during_operations = operations_survive(NodeFault::Drained) needs Nodes,
+    node_faults::a_power_loss_fails_no_more_calls_during_operations = operations_survive(NodeFault::PowerLost) needs Nodes,
     power_loss::targets_are_repaired_after_an_api_server_loses_power,
     private_keys::private_keys_appear_only_in_secrets,
     monitoring::every_metric_in_alerts_and_the_dashboard_is_exported,

@@ -77,7 +77,7 @@ impl TestCluster {
             let stop = CancellationToken::new();
             let node_client = Client::try_from(cluster::config(&admin).await?)?;
             let node_options = backing.node(options.node(directory.path())?).await?;
-            let node = start_node(node_client, node_options, stop.clone());
+            let node = node_options.map(|options| start_node(node_client, options, stop.clone()));
             let (program, subcommand) = options.operator();
             Ok(Self {
                 operator: OperatorProcess {
@@ -97,7 +97,7 @@ impl TestCluster {
                 command,
                 directory,
                 stop,
-                node: Some(node),
+                node,
                 backing,
             })
         })

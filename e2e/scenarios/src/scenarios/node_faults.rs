@@ -1,0 +1,191 @@
+//! Faults of nodes during the operations of an administrator, and while Windlass is idle.
+//!
+//! Windlass and the sample run as they are shipped. A fault may fail calls by itself, since a node that
+//! loses power takes ready endpoints with it. An operation must not add to them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::{installation, traffic};
+use crate::{
+    command::argument,
+    load::{Load, Report},
+    nodes::{NodeProgram, Nodes, execute},
+    operator,
+    sample::{self, NAMESPACE},
+    steps::{self, check, is_rolled_out, list, until},
+    test_cluster::TestCluster,
+};
+
+/// The node that has the fault.
+const NODE: u8 = 1;
+
+/// How long a program is stopped, or a node is down.
+const DOWN: Duration = Duration::from_secs(30);
+
+/// The time limit for an operation or a recovery.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A fault of [`NODE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeFault {
+    KubeletStopped,
+    ContainerdKilled,
+    KubeProxyStopped,
+    Drained,
+    PowerLost,
+}
+
+/// What Windlass does during a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Activity {
+    Idle,
+    CaRotation,
+    Upgrade,
+    Rollback,
+}
+
+/// Runs a fault while Windlass is idle, and during each operation.
+pub(super) async fn operations_survive(cluster: &TestCluster, fault: NodeFault) -> anyhow::Result<()> {
+    let nodes = Nodes::here()?;
+    installation::install(cluster, &windlass::commands::manifests::image()).await?;
+    install(cluster, "sample.v1").await?;
+    let load = traffic::start_outlasting(cluster, &["v1", "v1beta1"]).await?;
+    load.at_least(50).await?;
+    let mut allowed = 0;
+    for activity in [
+        Activity::Idle,
+        Activity::CaRotation,
+        Activity::Upgrade,
+        Activity::Rollback,
+    ] {
+        load.lap();
+        let (faulty, done) = tokio::join!(fault.cause(cluster, &nodes), activity.run(cluster));
+        faulty?;
+        done?;
+        recovered(cluster).await?;
+        let report = load.lap();
+        tracing::info!(?fault, ?activity, requests = report.requests, failed = report.failed, gap = ?report.longest_gap, "Recovered");
+        if activity == Activity::Idle {
+            allowed = report.failed;
+        }
+        check_failures(fault, activity, &report, allowed)?;
+    }
+    finish(load).await
+}
+
+fn check_failures(fault: NodeFault, activity: Activity, report: &Report, allowed: u64) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        report.failed <= allowed,
+        "{} of {} calls failed during {activity:?} with {fault:?}, {allowed} while Windlass was idle:\n  {}",
+        report.failed,
+        report.requests,
+        report.first_failures().join("\n  ")
+    );
+    Ok(())
+}
+
+/// Sends some more calls, of which none may fail.
+async fn finish(load: Load) -> anyhow::Result<()> {
+    load.lap();
+    load.at_least(50).await?;
+    load.stop().await.check()
+}
+
+async fn install(cluster: &TestCluster, bundle: &str) -> anyhow::Result<()> {
+    let folder = sample::bundle(bundle);
+    let arguments = [
+        "install",
+        argument(&folder)?,
+        "--namespace",
+        NAMESPACE,
+        "--name",
+        "sample",
+        "--timeout",
+        "10m",
+    ];
+    cluster.command.succeed(&arguments).await.map(drop)
+}
+
+impl Activity {
+    async fn run(self, cluster: &TestCluster) -> anyhow::Result<()> {
+        match self {
+            Self::Idle => Ok(()),
+            Self::CaRotation => {
+                steps::rotate(&cluster.client, NAMESPACE, sample::CERTIFICATE, "ca", PATIENCE).await
+            }
+            Self::Upgrade => install(cluster, "sample.v2").await,
+            Self::Rollback => cluster
+                .command
+                .succeed(&["rollback", "sample", "--timeout", "10m"])
+                .await
+                .map(drop),
+        }
+    }
+}
+
+impl NodeFault {
+    /// Causes the fault, and ends it.
+    async fn cause(self, cluster: &TestCluster, nodes: &Nodes) -> anyhow::Result<()> {
+        let program = match self {
+            Self::KubeletStopped => NodeProgram::Kubelet,
+            Self::KubeProxyStopped => NodeProgram::KubeProxy,
+            Self::ContainerdKilled => return nodes.kill(NODE, NodeProgram::Containerd).await,
+            Self::Drained => return drain(cluster).await,
+            Self::PowerLost => {
+                nodes.cut_power(NODE).await?;
+                tokio::time::sleep(DOWN).await;
+                return nodes.restore_power(NODE);
+            }
+        };
+        nodes.stop(NODE, program).await?;
+        tokio::time::sleep(DOWN).await;
+        nodes.start(NODE, program)
+    }
+}
+
+/// Drains the node as an administrator does, and makes it schedulable again.
+async fn drain(cluster: &TestCluster) -> anyhow::Result<()> {
+    let name = format!("node-{NODE}");
+    let mut drain = Command::new("kubectl");
+    drain.args([
+        "drain",
+        &name,
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+        "--timeout",
+        "300s",
+    ]);
+    execute(&mut drain).await?;
+    let schedulable = json!({"spec": {"unschedulable": null}});
+    let path = format!("/api/v1/nodes/{name}");
+    steps::succeed(&cluster.client, "PATCH", &path, Some(&schedulable))
+        .await
+        .map(drop)
+}
+
+/// Waits until all nodes are ready, and all Deployments of Windlass and the sample are rolled out.
+async fn recovered(cluster: &TestCluster) -> anyhow::Result<()> {
+    until("nodes and Deployments have recovered", PATIENCE, async || {
+        let mut missing = Vec::new();
+        for node in list(&cluster.client, "/api/v1/nodes").await? {
+            let conditions = node["status"]["conditions"].as_array();
+            let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
+            if !conditions.is_some_and(|conditions| conditions.iter().any(is_ready)) {
+                missing.push(node["metadata"]["name"].to_string());
+            }
+        }
+        for namespace in [operator::NAMESPACE, NAMESPACE] {
+            let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
+            for deployment in list(&cluster.client, &path).await? {
+                if !is_rolled_out(&deployment) {
+                    missing.push(deployment["metadata"]["name"].to_string());
+                }
+            }
+        }
+        Ok(check(missing.is_empty(), || missing.join(", ")))
+    })
+    .await
+}
