@@ -5,10 +5,7 @@ use std::{fs::File, process::Stdio};
 use anyhow::Context;
 use tokio::process::{Child, Command};
 
-use crate::{
-    steps::{delete, get},
-    test_cluster::TestCluster,
-};
+use crate::test_cluster::TestCluster;
 
 /// The variable that names the program. Without it, cainjector does not run.
 pub const PROGRAM: &str = "E2E_CAINJECTOR";
@@ -31,11 +28,7 @@ impl Cainjector {
     /// # Errors
     ///
     /// Fails if the variable is not set or the process does not start.
-    pub(crate) async fn start(cluster: &TestCluster, arguments: &[&str]) -> anyhow::Result<Self> {
-        // A cainjector of an earlier scenario may have been killed while it held the Lease.
-        if get(&cluster.client, LEASE).await?.is_some() {
-            delete(&cluster.client, LEASE).await?;
-        }
+    pub(crate) fn start(cluster: &TestCluster, arguments: &[&str]) -> anyhow::Result<Self> {
         let program =
             std::env::var_os(PROGRAM).with_context(|| format!("set {PROGRAM} to the cainjector program"))?;
         let log = cluster.path("cainjector.log");

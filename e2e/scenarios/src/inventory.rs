@@ -13,8 +13,8 @@ use crate::{
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const NAMESPACES: &str = "/api/v1/namespaces";
 
-/// The collections in which scenarios leave objects, in order of removal. Namespaced objects are deleted with
-/// their namespace.
+/// The collections in which scenarios leave objects, in order of removal. An object in an added namespace is
+/// deleted with its namespace.
 const COLLECTIONS: &[&str] = &[
     VALIDATING,
     MUTATING,
@@ -22,7 +22,12 @@ const COLLECTIONS: &[&str] = &[
     CRDS,
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/roles",
     "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "/apis/coordination.k8s.io/v1/leases",
+    "/api/v1/configmaps",
+    "/api/v1/secrets",
     NAMESPACES,
     "/api/v1/nodes",
 ];
@@ -31,13 +36,17 @@ const COLLECTIONS: &[&str] = &[
 /// is deleted only when every API answers.
 const OBSTACLES: [&str; 3] = [VALIDATING, MUTATING, API_SERVICES];
 
+/// The field managers of the control plane, which creates its own objects at any time: a Lease at its start,
+/// a ConfigMap with its CA in each namespace.
+const CONTROL_PLANE: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+
 /// The timeout for removals: a real server needs about 10 seconds for a namespace.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 /// The timeout of a watch that is expected to end earlier.
 const WATCH: Duration = Duration::from_secs(10);
 
-/// The paths of the objects in the cluster-wide collections.
+/// The paths of the objects in these collections.
 #[derive(Clone, Debug)]
 pub(crate) struct Inventory(BTreeSet<String>);
 
@@ -74,17 +83,36 @@ impl Inventory {
 
     async fn added(&self, client: &Client, collection: &str) -> anyhow::Result<Vec<Value>> {
         let mut objects = steps::list(client, collection).await?;
-        objects.retain(|object| {
-            // The API server creates and deletes APIServices of its own kinds, which name no Service.
-            let own = collection == API_SERVICES && object["spec"]["service"].is_null();
-            !own && !self.0.contains(&path(collection, object))
-        });
+        objects.retain(|object| self.is_added(collection, object));
         Ok(objects)
+    }
+
+    fn is_added(&self, collection: &str, object: &Value) -> bool {
+        // The API server creates and deletes APIServices of its own kinds, which name no Service.
+        let own = collection == API_SERVICES && object["spec"]["service"].is_null();
+        !own && !self.is_left_alone(object) && !self.0.contains(&path(collection, object))
+    }
+
+    /// Whether a namespaced object is not deleted on its own: the control plane's, or in an added namespace.
+    fn is_left_alone(&self, object: &Value) -> bool {
+        let namespace = text(object, "/metadata/namespace");
+        let is_added = !self.0.contains(&format!("{NAMESPACES}/{namespace}"));
+        !namespace.is_empty() && (is_added || is_of_control_plane(object))
     }
 }
 
+fn is_of_control_plane(object: &Value) -> bool {
+    let managers = object["metadata"]["managedFields"].as_array();
+    let is_its = |entry: &Value| CONTROL_PLANE.contains(&text(entry, "/manager"));
+    managers.is_some_and(|managers| !managers.is_empty() && managers.iter().all(is_its))
+}
+
 fn path(collection: &str, object: &Value) -> String {
-    format!("{collection}/{}", text(object, "/metadata/name"))
+    let name = text(object, "/metadata/name");
+    match (text(object, "/metadata/namespace"), collection.rsplit_once('/')) {
+        ("", _) | (_, None) => format!("{collection}/{name}"),
+        (namespace, Some((root, plural))) => format!("{root}/namespaces/{namespace}/{plural}/{name}"),
+    }
 }
 
 /// Deletes an object, and removes its finalizers.
@@ -142,21 +170,13 @@ async fn release(client: &Client, crd: &Value) -> anyhow::Result<()> {
     let Some(collection) = stored(crd) else {
         return Ok(());
     };
-    let Some((root, plural)) = collection.rsplit_once('/') else {
-        return Ok(());
-    };
     let listed = request::send(client, "GET", &collection, None).await?;
     for object in listed.body["items"].as_array().into_iter().flatten() {
         if object["metadata"]["finalizers"].is_null() {
             continue;
         }
-        let name = text(object, "/metadata/name");
-        let at = match text(object, "/metadata/namespace") {
-            "" => format!("{root}/{plural}/{name}"),
-            namespace => format!("{root}/namespaces/{namespace}/{plural}/{name}"),
-        };
         let freed = json!({"metadata": {"finalizers": null}});
-        attempt(client, "PATCH", &at, Some(&freed)).await?;
+        attempt(client, "PATCH", &path(&collection, object), Some(&freed)).await?;
     }
     Ok(())
 }
@@ -178,4 +198,44 @@ async fn attempt(client: &Client, method: &str, path: &str, body: Option<&Value>
         tracing::debug!(method, path, %answer, "Rejected; the caller checks the result");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
+
+    #[test]
+    fn objects_that_appear_in_kept_namespaces_are_deleted() {
+        let in_namespace = |namespace: &str, name: &str, managers: &[&str]| {
+            let entries: Vec<_> = managers
+                .iter()
+                .map(|manager| json!({"manager": manager}))
+                .collect();
+            json!({"metadata": {"namespace": namespace, "name": name, "managedFields": entries}})
+        };
+        let before = in_namespace("kube-system", "before", &["unknown"]);
+        let kept = json!({"metadata": {"name": "kube-system"}});
+        let inventory = Inventory(BTreeSet::from([path(NAMESPACES, &kept), path(LEASES, &before)]));
+        let leader = "kube-controller-manager";
+        for (object, expected) in [
+            (before.clone(), false),
+            (in_namespace("kube-system", "added", &["cainjector"]), true),
+            (in_namespace("kube-system", "added", &[]), true),
+            (in_namespace("kube-system", leader, &[leader]), false),
+            // The garbage collector also writes to objects of other clients.
+            (in_namespace("kube-system", "added", &["olm", leader]), true),
+            (in_namespace("added", "added", &["unknown"]), false),
+        ] {
+            assert_eq!(inventory.is_added(LEASES, &object), expected, "{object}");
+        }
+        assert!(!inventory.is_added(NAMESPACES, &kept));
+        let added = json!({"metadata": {"name": "added", "managedFields": [{"manager": leader}]}});
+        assert!(inventory.is_added(NAMESPACES, &added));
+        assert_eq!(
+            path(LEASES, &before),
+            "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/before"
+        );
+    }
 }

@@ -24,7 +24,7 @@ pub(in super::super) async fn an_install_with_cert_manager_is_adopted_and_given_
         "spec": {"secretName": SECRET, "issuerRef": {"name": "issuer"},
             "dnsNames": [format!("{}.{NAMESPACE}.svc", foreign.service)]}});
     succeed(client, "POST", &certificates, Some(&certificate)).await?;
-    let _cainjector = Cainjector::start(cluster, &["--enable-certificates-data-source"]).await?;
+    let _cainjector = Cainjector::start(cluster, &["--enable-certificates-data-source"])?;
     let certificate = format!("{certificates}/{CERTIFICATE}");
     adopt_and_give_back(
         cluster,

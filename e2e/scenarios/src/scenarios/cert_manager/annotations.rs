@@ -43,7 +43,7 @@ pub(in super::super) async fn targets_that_also_request_cert_manager_have_one_wr
     injection::create_certificate(cluster).await?;
     let (first, second) = (ForeignIssuer::new(1)?, ForeignIssuer::new(2)?);
     publish_ca(client, "POST", &first).await?;
-    let _cainjector = Cainjector::start(cluster, &[]).await?;
+    let _cainjector = Cainjector::start(cluster, &[])?;
 
     let annotations = json!({INJECT_CA_FROM: HOOK, CERT_MANAGER_SECRET: ISSUER});
     let both = Injectable::of_each_kind("both", &annotations);
@@ -105,7 +105,7 @@ pub(in super::super) async fn cert_manager_and_windlass_each_handle_their_own_ta
     });
     let path = format!("/apis/cert-manager.io/v1/namespaces/{NAMESPACE}/certificates");
     succeed(client, "POST", &path, Some(&certificate)).await?;
-    let _cainjector = Cainjector::start(cluster, &["--enable-certificates-data-source"]).await?;
+    let _cainjector = Cainjector::start(cluster, &["--enable-certificates-data-source"])?;
 
     let ours = Injectable::of_each_kind("ours", &json!({INJECT_CA_FROM: HOOK}));
     let mut theirs = Injectable::of_each_kind("fromcertificate", &json!({CERT_MANAGER_CERTIFICATE: ISSUER}));

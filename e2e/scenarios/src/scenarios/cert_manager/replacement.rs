@@ -43,7 +43,7 @@ pub(in super::super) async fn windlass_replaces_cert_manager_only_while_it_is_st
         ForeignIssuer::new(3)?,
     );
     publish_ca(client, "POST", &first).await?;
-    let cainjector = Cainjector::start(cluster, &[]).await?;
+    let cainjector = Cainjector::start(cluster, &[])?;
     let theirs = Injectable::of_each_kind("theirs", &json!({CERT_MANAGER_SECRET: ISSUER}));
     create(client, &theirs).await?;
     wait_for_bundles(client, &theirs, &certificates_of(&[&first]), cainjector::MANAGER).await?;
@@ -72,7 +72,7 @@ pub(in super::super) async fn windlass_replaces_cert_manager_only_while_it_is_st
     create(client, &both).await?;
     let ours = trust_bundle(client).await?;
     wait_for_bundles(client, &both, &ours, INJECT).await?;
-    let _cainjector = Cainjector::start(cluster, &["--leader-elect=false"]).await?;
+    let _cainjector = Cainjector::start(cluster, &["--leader-elect=false"])?;
     let united = ours.union(&certificates_of(&[&third])).cloned().collect();
     wait_for_bundles(client, &both, &united, cainjector::MANAGER).await?;
     wait_for_failures(client, &both, AT_WORK).await?;
