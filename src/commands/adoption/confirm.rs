@@ -83,7 +83,11 @@ impl Args {
     pub(super) async fn run(self) -> anyhow::Result<ExitCode> {
         let cluster = self.cluster.connect().await?;
         let namespace = &self.operator.operator_namespace;
-        let record = records::require(&cluster, namespace, &self.name).await?;
+        let mut record = records::require(&cluster, namespace, &self.name).await?;
+        if let AdoptionSource::Olm(_) = record.source {
+            let unrecorded = olm::unrecorded_objects(&cluster, &record).await?;
+            record.objects.extend(unrecorded);
+        }
         ensure_ready(&cluster, &record).await?;
         let leftovers = Leftovers::find(&cluster, &record).await?;
         if self.dry_run {
@@ -114,7 +118,7 @@ impl Args {
             }
         }
         if let AdoptionSource::Olm(_) = record.source {
-            olm::remove_marks(&cluster, &record).await?;
+            olm::remove_marks(&cluster, &record, &mut progress, patience).await?;
         }
         records::delete(&cluster, namespace, &self.name).await?;
         drop(progress);

@@ -7,7 +7,7 @@ use anyhow::bail;
 use serde_json::Value;
 use windlass_adoption::{
     ADOPTED_FROM, AdoptionRecord, AdoptionSource, AdoptionStep, AdoptionWrite, RecordedObject,
-    olm::{CsvObjects, OlmObservation, OlmOperator, OlmState, final_steps, next_steps},
+    olm::{self, CsvObjects, OlmObservation, OlmOperator, OlmState, final_steps, next_steps},
 };
 use windlass_cluster::{Cluster, Kind, RequestError};
 use windlass_object::{ObjectKey, names, object};
@@ -101,21 +101,42 @@ pub(super) async fn release(
     .await
 }
 
+/// Returns the objects that OLM created after the adoption was recorded.
+///
+/// # Errors
+///
+/// When the objects cannot be read.
+pub(super) async fn unrecorded_objects(
+    cluster: &Cluster,
+    record: &AdoptionRecord,
+) -> anyhow::Result<Vec<RecordedObject>> {
+    let (namespace, name) = namespace_and_name(&record.source);
+    let seen = OlmObjects::read(cluster, namespace, name).await?;
+    Ok(olm::unrecorded_objects(record, &seen.objects))
+}
+
 /// Removes the marks, and the finalizer of the ClusterServiceVersion.
 ///
 /// # Errors
 ///
-/// When the cluster rejects a write.
-pub(super) async fn remove_marks(cluster: &Cluster, record: &AdoptionRecord) -> anyhow::Result<()> {
+/// When the cluster rejects a write, or other clients change the objects all the time.
+pub(super) async fn remove_marks(
+    cluster: &Cluster,
+    record: &AdoptionRecord,
+    progress: &mut Progress,
+    patience: Duration,
+) -> anyhow::Result<()> {
     let (namespace, name) = namespace_and_name(&record.source);
-    let seen = OlmObjects::read(cluster, namespace, name).await?;
-    let Some(csv) = &seen.csv else { return Ok(()) };
-    // Remaining objects that may be deleted have been deleted before.
-    let kept: Vec<_> = seen.objects.iter().filter_map(ObjectKey::from_object).collect();
-    for step in final_steps(csv, &seen.objects, &kept) {
-        write(cluster, &step).await?;
-    }
-    Ok(())
+    wait_until(progress, patience, async || {
+        let seen = OlmObjects::read(cluster, namespace, name).await?;
+        let steps = final_steps(&record.source, seen.csv.as_ref(), &seen.objects);
+        for step in &steps {
+            // An object that another client changed keeps its mark until the next iteration.
+            write(cluster, step).await?;
+        }
+        Ok((!steps.is_empty()).then(|| format!("the marks of {} to be removed", record.source)))
+    })
+    .await
 }
 
 /// Reports whether OLM still owns everything that it installed.

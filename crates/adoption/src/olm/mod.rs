@@ -8,17 +8,21 @@
 //! | # | write | OLM, if interrupted here |
 //! |---|---|---|
 //! | 1 | the Subscriptions are deleted | continues, but does not upgrade |
-//! | 2 | its objects are marked; cluster-scoped objects lose the labels of their owner | at most creates other webhook configurations |
+//! | 2 | its objects are marked | continues |
 //! | 3 | the ClusterServiceVersion gets a finalizer of Windlass | continues |
-//! | 4 | it is deleted, and its objects are orphaned | does nothing: it has a deletionTimestamp |
-//! | 5 | its webhook definitions are removed | does nothing |
-//! | 6 | the Secrets with its certificates are labelled as Windlass's | does nothing |
-//! | 7 | the bundle is installed, and adopts the objects of the same names | does nothing |
-//! | 8 | objects of OLM that the bundle lacks are deleted | does nothing |
-//! | 9 | the finalizer is removed, and the ClusterServiceVersion is gone | finds no webhook definition whose conversion to reset |
+//! | 4 | its cluster-scoped objects lose the labels of their owner | at most creates other webhook configurations |
+//! | 5 | it is deleted, and its objects are orphaned | does nothing: it has a deletionTimestamp |
+//! | 6 | its webhook definitions are removed | does nothing |
+//! | 7 | the Secrets with its certificates are labelled as Windlass's | does nothing |
+//! | 8 | the bundle is installed, and adopts the objects of the same names | does nothing |
+//! | 9 | objects of OLM that the bundle lacks are deleted, also those that OLM created after step 4 | does nothing |
+//! | 10 | the finalizer is removed, and the ClusterServiceVersion is gone | finds no webhook definition whose conversion to reset |
 //!
-//! Until step 4 everything can be undone. After it the operator runs as before, without OLM. Step 5 waits for
-//! step 4, since OLM would otherwise remove the certificates from the pods.
+//! Until step 5 everything can be undone. After it the operator runs as before, without OLM. Step 6 waits for
+//! step 5, since OLM would otherwise remove the certificates from the pods.
+//!
+//! No write between steps 4 and 5 depends on the state of the ClusterServiceVersion, which OLM changes after
+//! step 4. Otherwise OLM could create webhook configurations without end.
 
 mod csv_objects;
 mod observation;
@@ -30,7 +34,10 @@ mod tests;
 use serde_json::{Value, json};
 use windlass_object::{ObjectKey, names, object, patch};
 
-use crate::{ADOPTED_FROM, ADOPTION_FINALIZER, AdoptionStep, AdoptionWrite, step};
+use crate::{
+    ADOPTED_FROM, ADOPTION_FINALIZER, AdoptionRecord, AdoptionSource, AdoptionStep, AdoptionWrite,
+    RecordedObject, RecordedRole, step,
+};
 
 pub use self::{
     csv_objects::{CLUSTER_SCOPED, CsvObjects},
@@ -53,7 +60,7 @@ const OWNER_LABELS: [&str; 3] = ["olm.owner", "olm.owner.namespace", "olm.owner.
 pub enum OlmState {
     /// These writes are next, in this order; then observe again.
     Due(Vec<AdoptionStep>),
-    /// No write is due, but another component has to act; with a message.
+    /// No write is due, but another component has to act: what to wait for.
     Waiting(String),
     /// The bundle can be installed, and adopt the objects of the ClusterServiceVersion.
     Released,
@@ -73,6 +80,17 @@ pub fn next_steps(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmR
         return Ok(steps_after_deletion(csv, observation.objects));
     }
     let refusals = refusal::refusals(observation);
+    if let [OlmRefusal::NotInstalled { phase, .. }] = &refusals[..]
+        && observation
+            .objects
+            .iter()
+            .any(|live| is_marked(live, &origin(csv)))
+    {
+        // OLM creates webhook configurations again that lost its labels in an interrupted run.
+        return Ok(OlmState::Waiting(format!(
+            "OLM to install the operator again; the phase of the ClusterServiceVersion is {phase}"
+        )));
+    }
     if !refusals.is_empty() {
         return Err(refusals);
     }
@@ -86,44 +104,54 @@ pub fn next_steps(observation: &OlmObservation<'_>) -> Result<OlmState, Vec<OlmR
         return Ok(OlmState::Due(subscriptions));
     }
     if observation.subscriptions().next().is_some() {
-        return Ok(OlmState::Waiting(
-            "waiting for the deletion of the Subscription".to_owned(),
-        ));
+        return Ok(OlmState::Waiting("the Subscription to be deleted".to_owned()));
     }
-    let mut steps: Vec<_> = observation
-        .csv_objects()
-        .filter_map(|live| mark(csv, live))
-        .collect();
-    steps.extend(add_finalizer(csv));
-    steps.extend(delete_csv(csv));
-    Ok(OlmState::Due(steps))
+    let marks = observation.csv_objects().filter_map(|live| mark(csv, live));
+    let steps: Vec<_> = marks.chain(add_finalizer(csv)).collect();
+    if !steps.is_empty() {
+        return Ok(OlmState::Due(steps));
+    }
+    let unlabelled = observation.csv_objects().filter_map(remove_owner_labels);
+    Ok(OlmState::Due(unlabelled.chain(delete_csv(csv)).collect()))
 }
 
-/// Returns the steps after all objects of the bundle are adopted and healthy. `kept` are the objects of the
-/// bundle.
-pub fn final_steps(csv: &Value, objects: &[Value], kept: &[ObjectKey]) -> Vec<AdoptionStep> {
-    let origin = origin(csv);
-    let is_kept = |live: &Value| {
-        let key = ObjectKey::from_object(live);
-        key.is_none_or(|key| kept.iter().any(|kept| kept.is_same_object(&key)))
-            || object::label(live, names::BUNDLE_DEPLOYMENT).is_some()
+/// Returns the objects that OLM created after the adoption was recorded; the bundle does not have them.
+///
+/// OLM creates webhook configurations again, under other names, when it finds none with its labels.
+pub fn unrecorded_objects(record: &AdoptionRecord, objects: &[Value]) -> Vec<RecordedObject> {
+    let origin = record.source.to_string();
+    let is_recorded = |live: &Value| {
+        let uid = object::text(live, "/metadata/uid");
+        record.objects.iter().any(|recorded| recorded.uid() == uid)
+    };
+    let is_of_bundle = |live: &Value| {
+        object::label(live, names::BUNDLE_DEPLOYMENT).is_some()
             || object::label(live, names::SERVING_CERTIFICATE).is_some()
             || csv_objects::is_crd(live)
     };
-    let marked = objects
+    objects
         .iter()
-        .filter(|live| object::annotation(live, ADOPTED_FROM) == Some(&origin));
-    let (kept, left): (Vec<_>, Vec<_>) = marked.partition(|live| is_kept(live));
-    let left = left
-        .into_iter()
-        .filter(|live| !object::is_terminating(live))
-        .filter_map(|live| AdoptionStep::delete(live, "is not in the bundle"));
+        .filter(|live| is_marked(live, &origin) && !is_recorded(live) && !is_of_bundle(live))
+        .map(|live| RecordedObject::new(RecordedRole::LeftOver, live))
+        .collect()
+}
+
+/// Returns the steps after all objects that the bundle lacks are deleted. `csv` is `None` if it does not
+/// exist.
+pub fn final_steps(source: &AdoptionSource, csv: Option<&Value>, objects: &[Value]) -> Vec<AdoptionStep> {
+    let origin = source.to_string();
     let labels = step::removals(&[&OWNER_LABELS[..], &["olm.managed"]].concat());
     let annotations = step::removals(&[ADOPTED_FROM]);
-    let unmarked = kept
-        .into_iter()
-        .filter_map(|live| AdoptionStep::relabel(live, &labels, &annotations, "is Windlass's"));
-    left.chain(unmarked).chain(remove_finalizer(csv)).collect()
+    objects
+        .iter()
+        .filter(|live| is_marked(live, &origin))
+        .filter_map(|live| AdoptionStep::relabel(live, &labels, &annotations, "is Windlass's"))
+        .chain(csv.and_then(remove_finalizer))
+        .collect()
+}
+
+fn is_marked(live: &Value, origin: &str) -> bool {
+    object::annotation(live, ADOPTED_FROM) == Some(origin)
 }
 
 /// Returns the owner in the syntax of `--adopt-from`, with the namespace.
@@ -132,21 +160,22 @@ fn origin(csv: &Value) -> String {
     format!("olm/{}/{}", text("/metadata/namespace"), text("/metadata/name"))
 }
 
-/// Marks an object of `csv`, so that it can be found without OLM's labels, and removes the labels that OLM's
-/// finalizer deletes by. Callers of webhooks get Windlass's CA as soon as its certificates are served.
+/// Marks an object of `csv`, so that it can be found without OLM's labels. Callers of webhooks get Windlass's
+/// CA as soon as its certificates are served.
 fn mark(csv: &Value, live: &Value) -> Option<AdoptionStep> {
-    let is_cleaned = CLUSTER_SCOPED
-        .iter()
-        .any(|(_, kind)| object::text(live, "/kind") == Some(kind));
-    let labels = match is_cleaned {
-        true => step::removals(&OWNER_LABELS),
-        false => json!({}),
-    };
     let mut annotations = json!({ADOPTED_FROM: origin(csv)});
     if let Some(called) = csv_objects::only_called_service(live) {
         annotations[names::INJECT_CA_FROM] = called.into();
     }
-    AdoptionStep::relabel(live, &labels, &annotations, "prevents its deletion by OLM")
+    AdoptionStep::relabel(live, &json!({}), &annotations, "records its owner")
+}
+
+/// Removes the labels that OLM's finalizer deletes a cluster-scoped object by.
+fn remove_owner_labels(live: &Value) -> Option<AdoptionStep> {
+    let mut cleaned = CLUSTER_SCOPED.iter();
+    cleaned.find(|(_, kind)| object::text(live, "/kind") == Some(kind))?;
+    let labels = step::removals(&OWNER_LABELS);
+    AdoptionStep::relabel(live, &labels, &json!({}), "prevents its deletion by OLM")
 }
 
 /// Adds the finalizer that keeps OLM from handling the deletion of the ClusterServiceVersion.
@@ -156,9 +185,20 @@ fn add_finalizer(csv: &Value) -> Option<AdoptionStep> {
         return None;
     }
     let held: Vec<_> = finalizers.iter().copied().chain([ADOPTION_FINALIZER]).collect();
+    let undo = AdoptionWrite::Patch {
+        object: ObjectKey::from_object(csv)?,
+        patch: patch::guarded(
+            &[
+                ("/metadata/uid", &csv["metadata"]["uid"]),
+                ("/metadata/finalizers", &json!(held)),
+            ],
+            "/metadata/finalizers",
+            &json!(finalizers),
+        ),
+    };
     Some(AdoptionStep {
         write: finalizers_patch(csv, &held)?,
-        undo: None,
+        undo: Some(undo),
         reason: "stays until Windlass has taken over all of its objects",
     })
 }
@@ -203,7 +243,7 @@ fn steps_after_deletion(csv: &Value, objects: &[Value]) -> OlmState {
     for (finalizer, whom) in [(OLM_FINALIZER, "olm-operator"), (ORPHAN, "the garbage collector")] {
         if object::finalizers(csv).contains(&finalizer) {
             return OlmState::Waiting(format!(
-                "waiting for {whom} to process the deletion of {}: check that it is running",
+                "{whom} to process the deletion of {}: check that it is running",
                 ObjectKey::from_object(csv)
                     .map(|key| key.to_string())
                     .unwrap_or_default()
@@ -222,8 +262,7 @@ fn steps_after_deletion(csv: &Value, objects: &[Value]) -> OlmState {
 
 /// Allows Windlass to write the Secret that the pods mount.
 fn hand_over_secret(csv: &Value, live: &Value) -> Option<AdoptionStep> {
-    let is_marked = object::annotation(live, ADOPTED_FROM) == Some(&origin(csv));
-    let service = csv_objects::service_of_secret(live).filter(|_| is_marked)?;
+    let service = csv_objects::service_of_secret(live).filter(|_| is_marked(live, &origin(csv)))?;
     let labels = json!({names::SERVING_CERTIFICATE: service});
     AdoptionStep::relabel(
         live,

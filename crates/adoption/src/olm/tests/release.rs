@@ -1,12 +1,12 @@
-//! OLM releases an operator, and Windlass installs it.
+//! OLM releases an operator, Windlass installs it, and the adoption is confirmed.
 
 use serde_json::{Value, json};
 use windlass_object::{ObjectKey, names, object};
 
-use super::world::World;
+use super::world::{OF_BUNDLE, World};
 use crate::{
-    ADOPTED_FROM, AdoptionStep,
-    olm::{OlmState, final_steps},
+    ADOPTED_FROM, AdoptionRecord, AdoptionStep,
+    olm::{OlmState, final_steps, unrecorded_objects},
 };
 
 /// Runs all steps until OLM has released the operator, and calls `after` after each write. OLM and the
@@ -21,7 +21,9 @@ fn release_operator(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut
             }
             OlmState::Due(steps) => {
                 for step in steps {
-                    world.write(&step);
+                    if !world.write(&step) {
+                        break;
+                    }
                     after(world, &format!("{step:?}"));
                     (0..rounds[0]).for_each(|_| world.reconcile_olm());
                     (0..rounds[1]).for_each(|_| world.collect_garbage());
@@ -34,14 +36,8 @@ fn release_operator(world: &mut World, rounds: [usize; 2], after: &mut dyn FnMut
 
 /// Installs a bundle that has these objects, and webhook configurations and roles of other names.
 fn install(world: &mut World) {
-    let adopted = [
-        "ServiceAccount",
-        "Service",
-        "Deployment",
-        "CustomResourceDefinition",
-    ];
     for object in &mut world.objects {
-        if adopted.iter().any(|kind| object["kind"] == *kind) {
+        if OF_BUNDLE.iter().any(|kind| object["kind"] == *kind) {
             object["metadata"]["labels"][names::BUNDLE_DEPLOYMENT] = "widgets".into();
         }
     }
@@ -53,45 +49,48 @@ fn install(world: &mut World) {
         ("rbac.authorization.k8s.io/v1", "ClusterRole"),
     ] {
         world.objects.push(
-            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "new", "uid": kind,
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "new", "uid": format!("new {kind}"),
             "resourceVersion": "0", "labels": {names::BUNDLE_DEPLOYMENT: "widgets"}}}),
         );
     }
 }
 
-#[test]
-fn an_interruption_after_any_write_breaks_nothing() {
-    for rounds in [[0, 0], [1, 0], [2, 2]] {
-        let mut world = World::new();
-        let mut tried = 0;
-        release_operator(&mut world, rounds, &mut |world, moment| {
-            tried += 1;
-            for order in 0..2 {
-                let mut world = world.clone();
-                for _ in 0..4 {
-                    if order == 0 {
-                        world.reconcile_olm();
-                    } else {
-                        world.collect_garbage();
-                    }
-                    world.check(moment);
-                    if order == 0 {
-                        world.collect_garbage();
-                    } else {
-                        world.reconcile_olm();
-                    }
-                    world.check(moment);
-                }
-            }
-        });
-        assert!(tried > 12, "{tried}");
-        install(&mut world);
-        for step in final_steps(&world.csv().unwrap(), &world.objects, &[]) {
-            world.write(&step);
-            world.reconcile_olm();
-            world.collect_garbage();
-            world.check_calls(&format!("{step:?}"));
-        }
+/// Confirms the adoption: deletes the remaining objects, except a Secret that pods use, then removes the
+/// marks. Calls `after` after each write.
+fn confirm(world: &mut World, record: &AdoptionRecord, after: &mut dyn FnMut(&World)) {
+    let unrecorded = unrecorded_objects(record, &world.objects);
+    let remaining = record.objects.iter().chain(&unrecorded);
+    let remaining = remaining.filter(|recorded| !recorded.is_adopted() && recorded.kind() != "Secret");
+    let live = remaining.filter_map(|recorded| {
+        let is_it = |live: &&Value| object::text(live, "/metadata/uid") == recorded.uid();
+        world.objects.iter().find(is_it)
+    });
+    let deletions: Vec<_> = live.filter_map(|live| AdoptionStep::delete(live, "")).collect();
+    write(world, &deletions, after);
+    let csv = world.csv();
+    let steps = final_steps(&record.source, csv.as_ref(), &world.objects);
+    write(world, &steps, after);
+}
+
+fn write(world: &mut World, steps: &[AdoptionStep], after: &mut dyn FnMut(&World)) {
+    for step in steps {
+        assert!(world.write(step), "{step:?}");
+        world.reconcile_olm();
+        world.collect_garbage();
+        world.check_calls(&format!("{step:?}"));
+        after(world);
+    }
+}
+
+/// Installs the bundle, confirms the adoption, interrupted after any write, and checks what is left.
+fn check_end(mut world: World, record: &AdoptionRecord) {
+    install(&mut world);
+    let mut ends = Vec::new();
+    confirm(&mut world, record, &mut |world| ends.push(world.clone()));
+    for end in &mut ends {
+        confirm(end, record, &mut |_| {});
+    }
+    for world in [&[world][..], &ends].concat() {
         assert_eq!(world.csv(), None, "the ClusterServiceVersion still exists");
         let marked = world.objects.iter().filter(|object| {
             object::annotation(object, ADOPTED_FROM).is_some() || object::label(object, "olm.owner").is_some()
@@ -119,18 +118,65 @@ fn an_interruption_after_any_write_breaks_nothing() {
     }
 }
 
-/// OLM and the garbage collector run between the interruption and the next run.
+#[test]
+fn an_interruption_after_any_write_breaks_nothing() {
+    for rounds in [[0, 0], [1, 0], [2, 2]] {
+        let mut world = World::new();
+        let record = world.record();
+        let mut tried = 0;
+        release_operator(&mut world, rounds, &mut |world, moment| {
+            tried += 1;
+            for order in 0..2 {
+                let mut world = world.clone();
+                for _ in 0..4 {
+                    if order == 0 {
+                        world.reconcile_olm();
+                    } else {
+                        world.collect_garbage();
+                    }
+                    world.check(moment);
+                    if order == 0 {
+                        world.collect_garbage();
+                    } else {
+                        world.reconcile_olm();
+                    }
+                    world.check(moment);
+                }
+            }
+        });
+        assert!(tried > 12, "{tried}");
+        check_end(world, &record);
+    }
+}
+
+/// OLM and the garbage collector run between the interruption and the next run: OLM creates the webhook
+/// configurations again that lost its labels.
 #[test]
 fn an_interrupted_run_is_completed_by_the_next() {
     let mut moments = Vec::new();
+    let record = World::new().record();
     release_operator(&mut World::new(), [0, 0], &mut |world, _| {
         moments.push(world.clone());
     });
-    for mut world in moments {
-        world.reconcile_olm();
-        world.collect_garbage();
-        release_operator(&mut world, [1, 1], &mut |world, moment| world.check(moment));
+    let mut most = 0;
+    for world in moments {
+        for rounds in 0..4 {
+            let mut world = world.clone();
+            for _ in 0..rounds {
+                world.reconcile_olm();
+                world.collect_garbage();
+            }
+            release_operator(&mut world, [1, 1], &mut |world, moment| world.check(moment));
+            let kinds = world.objects.iter().map(|object| &object["kind"]);
+            most = most.max(
+                kinds
+                    .filter(|kind| **kind == "ValidatingWebhookConfiguration")
+                    .count(),
+            );
+            check_end(world, &record);
+        }
     }
+    assert_eq!(most, 2, "OLM has not created a configuration again");
 }
 
 /// Writes before the deletion of the ClusterServiceVersion can be undone.

@@ -4,9 +4,19 @@ use serde_json::{Value, json};
 use windlass_object::{ObjectKey, object};
 
 use crate::{
-    AdoptionStep, AdoptionWrite,
-    olm::{CLUSTER_SCOPED, OLM_FINALIZER, ORPHAN, OlmObservation, OlmRefusal, OlmState, next_steps},
+    AdoptionRecord, AdoptionStep, AdoptionWrite, RecordedObject, RecordedRole,
+    olm::{
+        CLUSTER_SCOPED, CsvObjects, OLM_FINALIZER, ORPHAN, OlmObservation, OlmRefusal, OlmState, next_steps,
+    },
 };
+
+/// The kinds of which the bundle has the objects of OLM's names.
+pub(super) const OF_BUNDLE: [&str; 4] = [
+    "ServiceAccount",
+    "Service",
+    "Deployment",
+    "CustomResourceDefinition",
+];
 
 /// The objects of the cluster.
 #[derive(Clone, Debug)]
@@ -113,13 +123,36 @@ impl World {
         })
     }
 
-    /// Executes a step.
-    pub(super) fn write(&mut self, step: &AdoptionStep) {
+    /// Records the adoption.
+    pub(super) fn record(&self) -> AdoptionRecord {
+        let csv = self.csv().unwrap();
+        let csv_objects = CsvObjects::from_csv(&csv);
+        let is_recorded =
+            |live: &&Value| csv_objects.contains(live) || object::text(live, "/kind") == Some("Subscription");
+        let objects = self.objects.iter().filter(is_recorded).map(|live| {
+            let is_of_bundle = OF_BUNDLE.iter().any(|kind| live["kind"] == *kind);
+            let role = match is_of_bundle {
+                true => RecordedRole::Adopted,
+                false => RecordedRole::LeftOver,
+            };
+            RecordedObject::new(role, live)
+        });
+        AdoptionRecord {
+            source: "olm/n/widgets.v1".parse().unwrap(),
+            bundle_deployment: "widgets".to_owned(),
+            objects: objects.collect(),
+        }
+    }
+
+    /// Executes a step. Returns false if the object has changed since the step was planned.
+    pub(super) fn write(&mut self, step: &AdoptionStep) -> bool {
         match &step.write {
             AdoptionWrite::Create(object) => self.objects.push(object.clone()),
             AdoptionWrite::Patch { object, patch } => {
                 let live = self.find(object);
-                json_patch::patch(live, patch).unwrap();
+                if json_patch::patch(live, patch).is_err() {
+                    return false;
+                }
                 self.version += 1;
                 let version = self.version.to_string();
                 self.find(object)["metadata"]["resourceVersion"] = version.into();
@@ -136,6 +169,7 @@ impl World {
                 self.collect();
             }
         }
+        true
     }
 
     fn find(&mut self, key: &ObjectKey) -> &mut Value {
@@ -192,12 +226,28 @@ impl World {
             return;
         }
         let configurations = self.of_kind("ValidatingWebhookConfiguration");
-        if !configurations.iter().any(is_labelled) {
-            self.version += 1;
-            let mut configuration = configuration(&format!("vwidget-again-{}", self.version));
-            configuration["metadata"]["resourceVersion"] = "0".into();
-            self.objects.push(configuration);
+        let is_installed = configurations.iter().any(is_labelled);
+        match (csv["status"]["phase"].as_str().unwrap(), is_installed) {
+            ("Succeeded", true) => {}
+            (_, true) => self.set_phase("Succeeded"),
+            ("Succeeded", false) => self.set_phase("Failed"),
+            (_, false) => {
+                self.version += 1;
+                let mut configuration = configuration(&format!("vwidget-again-{}", self.version));
+                configuration["metadata"]["resourceVersion"] = "0".into();
+                self.objects.push(configuration);
+                self.set_phase("Installing");
+            }
         }
+    }
+
+    fn set_phase(&mut self, phase: &str) {
+        self.version += 1;
+        let version = self.version.to_string();
+        let is_it = |object: &&mut Value| object["kind"] == "ClusterServiceVersion";
+        let csv = self.objects.iter_mut().find(is_it).unwrap();
+        csv["status"]["phase"] = phase.into();
+        csv["metadata"]["resourceVersion"] = version.into();
     }
 
     /// Reconciles all objects as the garbage collector does.
