@@ -53,6 +53,8 @@ pub struct Proxy {
 struct Shared {
     writes: AtomicU64,
     cut: Mutex<Option<(u64, Cut)>>,
+    /// The write, as in the log, before which the operator is cut off.
+    cut_before: Mutex<Option<String>>,
     closed: Notify,
     /// The number of the write after which answers to reads of Secrets are delayed.
     hold: watch::Sender<Option<u64>>,
@@ -100,6 +102,7 @@ impl Proxy {
         let shared = Arc::new(Shared {
             writes: AtomicU64::new(0),
             cut: Mutex::new(None),
+            cut_before: Mutex::new(None),
             closed: Notify::new(),
             hold: watch::Sender::new(None),
             held: Notify::new(),
@@ -159,6 +162,12 @@ impl Proxy {
     /// [`Proxy::closed`] waits for it.
     pub fn cut_at(&self, number: u64, cut: Cut) {
         *self.shared.cut.lock() = Some((self.writes() + number, cut));
+    }
+
+    /// Cuts the operator off before the first write that [`Proxy::log`] shows as `write`, until the proxy is
+    /// dropped. [`Proxy::closed`] waits for it.
+    pub fn cut_before(&self, write: &str) {
+        *self.shared.cut_before.lock() = Some(write.to_owned());
     }
 
     /// Patches the object at `path` as `client` when the operator's next write to it arrives at the proxy,
@@ -260,6 +269,10 @@ async fn answer(upstream: &Upstream, request: Request) -> Response {
     } else {
         0
     };
+    let line = format!("{} {}", request.method(), request.uri().path());
+    if write && shared.cut_before.lock().as_ref() == Some(&line) {
+        shared.cut.lock().get_or_insert((number, Cut::Before));
+    }
     let cut = *shared.cut.lock();
     let reached = |at: u64| {
         if write {
@@ -269,10 +282,7 @@ async fn answer(upstream: &Upstream, request: Request) -> Response {
         }
     };
     if write {
-        shared
-            .log
-            .lock()
-            .push(format!("{} {}", request.method(), request.uri().path()));
+        shared.log.lock().push(line);
     }
     if write
         && let Some(rival) = shared.next_rival(request.uri().path())

@@ -11,10 +11,12 @@ use super::{
     steps as adoption_steps,
 };
 use crate::{
+    command::Command,
     olm::{self, Olm, csvs, owner_labels, owner_reference},
+    proxy::Proxy,
     request::text,
     sample::{self, NAMESPACE},
-    steps::{self, CRDS, PATIENCE, check, get, succeed, until},
+    steps::{self, CRDS, MUTATING, PATIENCE, VALIDATING, check, get, succeed, until},
     test_cluster::TestCluster,
 };
 
@@ -36,6 +38,7 @@ pub(in super::super) async fn an_operator_of_olm_is_adopted_without_a_failed_cal
     load.at_least(200).await?;
 
     failed_preparation_changes_nothing(cluster).await?;
+    olm_creates_webhook_configurations_again(cluster).await?;
     adoption_steps::adopt(cluster, SOURCE, &adoption_steps::KILLS).await?;
     load.at_least(200).await?;
     // OLM's webhook configurations call the Service with its name, also while upgrades move those of
@@ -102,6 +105,42 @@ async fn failed_preparation_changes_nothing(cluster: &TestCluster) -> anyhow::Re
     succeed(client, "DELETE", &path, None).await?;
     steps::gone(client, &path).await?;
     adoption_steps::check_adoption_removed(client).await
+}
+
+/// A run is killed after OLM's labels are removed, and before the ClusterServiceVersion is deleted: OLM does
+/// not find its webhook configurations any longer.
+async fn olm_creates_webhook_configurations_again(cluster: &TestCluster) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let proxy = Proxy::open(client.clone()).await?;
+    proxy.cut_before(&format!("DELETE {}", csv_path()));
+    let interrupted = Command {
+        kubeconfig: cluster.write("proxy.kubeconfig", &proxy.kubeconfig())?,
+        ..cluster.command.clone()
+    };
+    let bundle = sample::bundle("sample.v1");
+    let install = [&adoption_steps::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
+    tokio::select! {
+        output = interrupted.run(&install, |_| {}) => {
+            anyhow::bail!("the run was not interrupted: {}, {:?}", output?.stderr, proxy.log())
+        }
+        () = proxy.closed() => {}
+    }
+    for collection in [VALIDATING, MUTATING] {
+        until(
+            "OLM has created a webhook configuration again",
+            PATIENCE,
+            async || {
+                let there = steps::list(client, collection).await?;
+                let is_marked = |live: &&Value| object::annotation(live, ADOPTED_FROM).is_some();
+                let is_new = |live: &&Value| object::label(live, "olm.owner").is_some() && !is_marked(live);
+                let is_done =
+                    there.iter().any(|live| is_marked(&live)) && there.iter().any(|live| is_new(&live));
+                Ok(check(is_done, || json!(there).to_string()))
+            },
+        )
+        .await?;
+    }
+    Ok(())
 }
 
 fn csv_path() -> String {
