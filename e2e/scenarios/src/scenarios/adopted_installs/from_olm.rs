@@ -1,5 +1,7 @@
 //! An operator of OLM v0 is adopted while OLM runs.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Context;
 use kube::Client;
 use serde_json::{Value, json};
@@ -30,20 +32,21 @@ pub(in super::super) async fn an_operator_of_olm_is_adopted_without_a_failed_cal
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let client = &cluster.client;
+    let bundle = draining_bundle(cluster, "v1")?;
     olm::definitions(client).await?;
     let olm = Olm::start(client);
-    install_with_olm(client).await?;
+    install_with_olm(client, &bundle).await?;
     let _operator = cluster.operator.start()?;
     let load = traffic::start(cluster, &adoption_steps::VERSIONS).await?;
     load.at_least(200).await?;
 
-    failed_preparation_changes_nothing(cluster).await?;
-    olm_creates_webhook_configurations_again(cluster).await?;
-    adoption_steps::adopt(cluster, SOURCE, &adoption_steps::KILLS).await?;
+    failed_preparation_changes_nothing(cluster, &bundle).await?;
+    olm_creates_webhook_configurations_again(cluster, &bundle).await?;
+    adoption_steps::adopt_bundle(cluster, &bundle, SOURCE, &adoption_steps::KILLS).await?;
     load.at_least(200).await?;
     // OLM's webhook configurations call the Service with its name, also while upgrades move those of
     // Windlass.
-    let next = sample::bundle("sample.v2");
+    let next = draining_bundle(cluster, "v2")?;
     cluster.command.succeed(&adoption_steps::install(&next)?).await?;
     load.at_least(200).await?;
     cluster.command.succeed(&["rollback", "sample"]).await?;
@@ -73,22 +76,32 @@ pub(in super::super) async fn an_operator_of_olm_is_adopted_without_a_failed_cal
     check_marks_removed(client).await
 }
 
+/// Returns a bundle of the sample whose servers drain before they end. OLM's webhook configurations call the
+/// Service whose pods an upgrade replaces. A client cannot distinguish an idle connection that a server
+/// closes from one with a request on it.
+fn draining_bundle(cluster: &TestCluster, version: &str) -> anyhow::Result<PathBuf> {
+    let bundle = cluster.bundle(&format!("sample.{version}"))?;
+    let image = format!("image: {}:{version}", sample::IMAGE);
+    let drains = format!("{image}\n                args: [\"--linger=2s\"]");
+    cluster.edit(&bundle, &image, &drains)?;
+    Ok(bundle)
+}
+
 /// The servers cannot be copied: OLM keeps everything, and the attempt leaves nothing.
-async fn failed_preparation_changes_nothing(cluster: &TestCluster) -> anyhow::Result<()> {
+async fn failed_preparation_changes_nothing(cluster: &TestCluster, bundle: &Path) -> anyhow::Result<()> {
     let client = &cluster.client;
     let mut other = sample::server("sample-operator-kept", "other", 0);
     other["metadata"]["namespace"] = NAMESPACE.into();
     let deployments = olm::collection("Deployment", NAMESPACE);
     succeed(client, "POST", &deployments, Some(&other)).await?;
-    let bundle = sample::bundle("sample.v1");
     let elsewhere = BundleChange::WebhookPaths.newer(cluster)?;
     let elsewhere = cluster.operator.bundle_dir.join(elsewhere);
     for (bundle, words) in [
         (bundle, "sample-operator-kept exists: rename it"),
         // OLM's webhook configurations would call a Service without endpoints.
-        (elsewhere, "which the bundle does not serve"),
+        (&*elsewhere, "which the bundle does not serve"),
     ] {
-        let install = [&adoption_steps::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
+        let install = [&adoption_steps::install(bundle)?[..], &["--adopt-from", SOURCE]].concat();
         let refused = cluster.command.run(&install, |_| {}).await?;
         let said = [refused.stdout, refused.stderr].concat();
         anyhow::ensure!(!refused.succeeded && said.contains(words), "{said}");
@@ -109,7 +122,10 @@ async fn failed_preparation_changes_nothing(cluster: &TestCluster) -> anyhow::Re
 
 /// A run is killed after OLM's labels are removed, and before the ClusterServiceVersion is deleted: OLM does
 /// not find its webhook configurations any longer.
-async fn olm_creates_webhook_configurations_again(cluster: &TestCluster) -> anyhow::Result<()> {
+async fn olm_creates_webhook_configurations_again(
+    cluster: &TestCluster,
+    bundle: &Path,
+) -> anyhow::Result<()> {
     let client = &cluster.client;
     let proxy = Proxy::open(client.clone()).await?;
     proxy.cut_before(&format!("DELETE {}", csv_path()));
@@ -117,8 +133,7 @@ async fn olm_creates_webhook_configurations_again(cluster: &TestCluster) -> anyh
         kubeconfig: cluster.write("proxy.kubeconfig", &proxy.kubeconfig())?,
         ..cluster.command.clone()
     };
-    let bundle = sample::bundle("sample.v1");
-    let install = [&adoption_steps::install(&bundle)?[..], &["--adopt-from", SOURCE]].concat();
+    let install = [&adoption_steps::install(bundle)?[..], &["--adopt-from", SOURCE]].concat();
     tokio::select! {
         output = interrupted.run(&install, |_| {}) => {
             anyhow::bail!("the run was not interrupted: {}, {:?}", output?.stderr, proxy.log())
@@ -148,7 +163,7 @@ fn csv_path() -> String {
 }
 
 /// Installs the sample as OLM's catalog operator does, and waits until olm-operator has processed it.
-async fn install_with_olm(client: &Client) -> anyhow::Result<()> {
+async fn install_with_olm(client: &Client, bundle: &Path) -> anyhow::Result<()> {
     let namespace = json!({"metadata": {"name": NAMESPACE}});
     succeed(client, "POST", "/api/v1/namespaces", Some(&namespace)).await?;
     let group = json!({"apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
@@ -160,7 +175,7 @@ async fn install_with_olm(client: &Client) -> anyhow::Result<()> {
     crd["metadata"]["annotations"] = json!({alongside: format!("{NAMESPACE}/{CSV}")});
     crd["metadata"]["labels"] = json!({"olm.managed": "true"});
     succeed(client, "POST", CRDS, Some(&crd)).await?;
-    let csv = manifest("sample.clusterserviceversion.yaml")?;
+    let csv = manifest(bundle, "sample.clusterserviceversion.yaml")?;
     let csv = succeed(client, "POST", &csvs(NAMESPACE), Some(&csv)).await?.body;
     subscribe(client).await?;
     let reference = owner_reference(&csv);
@@ -223,8 +238,8 @@ async fn subscribe(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn manifest(name: &str) -> anyhow::Result<Value> {
-    let text = std::fs::read(sample::bundle("sample.v1").join("manifests").join(name))?;
+fn manifest(bundle: &Path, name: &str) -> anyhow::Result<Value> {
+    let text = std::fs::read(bundle.join("manifests").join(name))?;
     let documents = windlass_object::yaml::documents(&text).map_err(anyhow::Error::msg)?;
     documents.into_iter().next().context("an empty manifest")
 }

@@ -36,11 +36,20 @@ pub(super) fn install(bundle: &Path) -> anyhow::Result<[&str; 6]> {
     ])
 }
 
+/// Adopts the sample from `source`, as [`adopt_bundle`].
+pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) -> anyhow::Result<()> {
+    adopt_bundle(cluster, &sample::bundle("sample.v1"), source, kills).await
+}
+
 /// Adopts from `source`: runs the preview, then runs that are killed after `kills` milliseconds, then a
 /// complete run.
-pub(super) async fn adopt(cluster: &TestCluster, source: &str, kills: &[u64]) -> anyhow::Result<()> {
-    let bundle = sample::bundle("sample.v1");
-    let install = [&install(&bundle)?[..], &["--adopt-from", source]].concat();
+pub(super) async fn adopt_bundle(
+    cluster: &TestCluster,
+    bundle: &Path,
+    source: &str,
+    kills: &[u64],
+) -> anyhow::Result<()> {
+    let install = [&install(bundle)?[..], &["--adopt-from", source]].concat();
     let shown = [&install[..], &["--dry-run"]].concat();
     let plan = cluster.command.succeed(&shown).await?;
     anyhow::ensure!(plan.contains("sample-operator"), "{plan}");
