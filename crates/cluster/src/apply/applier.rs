@@ -183,8 +183,12 @@ impl Applier {
                     write.await?
                 } else if self.holds(&key, &body, &live) {
                     self.repairs.record_settled(&key);
-                    self.release(&key, &live, names::INSTALL).await?;
-                    return Ok(Outcome::Unchanged);
+                    let is_left = self.release(&key, &live, names::INSTALL).await?;
+                    return Ok(if is_left {
+                        Outcome::Written
+                    } else {
+                        Outcome::Unchanged
+                    });
                 } else {
                     self.switch_caller(armed, owner).await?;
                     self.write_with_backoff(&key, &body, &live, owner, write).await?
@@ -203,14 +207,14 @@ impl Applier {
         Ok(outcome)
     }
 
-    /// Removes `manager`'s entry of plain updates from the object's managed fields, if there is one. Only
-    /// metadata changes, so the API server does not rebuild the storage of a CRD (the entry must be removed
-    /// because of kubernetes#128102).
+    /// Removes `manager`'s entry of plain updates from the object's managed fields, and reports whether there
+    /// was one. Only metadata changes, so the API server does not rebuild the storage of a CRD (the entry must
+    /// be removed because of kubernetes#128102).
     ///
     /// # Errors
     ///
     /// A [`RequestError`]; [`RequestError::is_invalid`] if the entries keep moving.
-    pub async fn release(&self, key: &ObjectKey, live: &Value, manager: &str) -> Result<(), RequestError> {
+    pub async fn release(&self, key: &ObjectKey, live: &Value, manager: &str) -> Result<bool, RequestError> {
         let mut moved = None;
         for last in (0..RELEASES).rev() {
             let Some(patch) = release(moved.as_ref().unwrap_or(live), manager) else {
@@ -218,7 +222,7 @@ impl Applier {
             };
             match self.cluster.patch(key, &patch, manager).await {
                 Err(error) if error.is_invalid() && last > 0 => {}
-                released => return released.map(drop),
+                released => return released.map(|_| true),
             }
             // Another client has written, for example kube-aggregator the status of a new APIService.
             moved = self.cluster.read(key).await?;
@@ -226,7 +230,7 @@ impl Applier {
                 break;
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Validates `desired`, with retained values, by a dry run.

@@ -33,11 +33,16 @@ impl Applier {
 
     /// Sets the CRD's `spec.conversion` to `conversion`, by a patch that is guarded by the current value. The
     /// same patch sets which versions are served and which trust bundle the CRD requests, as in `body`:
-    /// kube-apiserver rebuilds the storage of a CRD at each change of its spec.
+    /// kube-apiserver rebuilds the storage of a CRD at each change of its spec, and the new converter may not
+    /// know other versions. A null `body` changes neither.
+    ///
+    /// [`Outcome::Unchanged`] if the conversion is set already, and no entry of a change is left in the managed
+    /// fields.
     ///
     /// # Errors
     ///
-    /// A [`RequestError`]; [`RequestError::is_invalid`] if another client changed it at the same time.
+    /// A [`RequestError`]; [`RequestError::is_invalid`] if another client changed it at the same time. The
+    /// conversion may have changed nevertheless: an answer can be lost.
     pub async fn switch_conversion(
         &self,
         crd: &Value,
@@ -47,8 +52,12 @@ impl Applier {
         let key = ObjectKey::from_object(crd).ok_or(RequestError::Nameless)?;
         let old = crd.pointer("/spec/conversion").cloned().unwrap_or(Value::Null);
         if old == *conversion {
-            self.release(&key, crd, names::CONVERSION).await?;
-            return Ok(Outcome::Unchanged);
+            let is_left = self.release(&key, crd, names::CONVERSION).await?;
+            return Ok(if is_left {
+                Outcome::Written
+            } else {
+                Outcome::Unchanged
+            });
         }
         let mut operations = vec![
             test("/metadata/uid", &crd["metadata"]["uid"]),
@@ -127,13 +136,17 @@ fn switch_ca_source(live: &Value, body: &Value) -> Vec<json_patch::PatchOperatio
     )
 }
 
-/// Returns the operations that serve the versions of a live CRD as in `body`.
+/// Returns the operations that serve the versions of a live CRD as in `body`, which lacks those that the new
+/// converter does not know; none if `body` is null.
 fn switch_served(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> {
+    if body.is_null() {
+        return Vec::new();
+    }
     let versions = object::items(live, "/spec/versions").iter().enumerate();
     versions
         .filter_map(|(index, version)| {
             let name = object::text(version, "/name")?;
-            let desired = windlass_crd::is_served(windlass_crd::version(body, name)?);
+            let desired = windlass_crd::version(body, name).is_some_and(windlass_crd::is_served);
             (desired != windlass_crd::is_served(version)).then(|| {
                 let path = format!("/spec/versions/{index}");
                 [
@@ -150,26 +163,63 @@ fn switch_served(live: &Value, body: &Value) -> Vec<json_patch::PatchOperation> 
 mod tests {
     use super::*;
 
-    #[test]
-    fn served_versions_follow_the_body() {
-        let crd = |versions: Value| json!({"metadata": {"annotations": {"a": "b"}}, "spec": {"versions": versions}});
-        let live = crd(json!([
-            {"name": "v1", "served": true, "storage": true}, {"name": "v2", "served": false},
-            {"name": "v0", "served": true}, {"name": "other", "served": true},
-        ]));
-        let body = crd(json!([
-            {"name": "v0", "served": false}, {"name": "v1", "served": true}, {"name": "v2", "served": true},
-        ]));
-        let mut patched = live.clone();
-        json_patch::patch(&mut patched, &switch_served(&live, &body)).unwrap();
-        let served: Vec<_> = patched["spec"]["versions"]
-            .as_array()
-            .unwrap()
+    /// A CRD with the versions of `states`: absent, not served, or served; the first one is stored.
+    fn crd(states: &[Option<bool>]) -> Value {
+        let versions: Vec<_> = ["v1", "v2", "v3"]
             .iter()
-            .map(|version| &version["served"])
+            .zip(states)
+            .filter_map(|(name, served)| served.map(|served| (name, served)))
+            .enumerate()
+            .map(|(index, (name, served))| json!({"name": name, "served": served, "storage": index == 0}))
             .collect();
-        assert_eq!(served, [true, true, false, true]);
-        assert_eq!(patched["spec"]["versions"][0]["storage"], true);
+        json!({"spec": {"versions": versions}})
+    }
+
+    fn served(crd: &Value) -> Vec<&str> {
+        let versions = windlass_crd::versions(crd).iter();
+        versions
+            .filter(|version| windlass_crd::is_served(version))
+            .map(windlass_crd::version_name)
+            .collect()
+    }
+
+    #[test]
+    fn after_the_switch_only_versions_of_the_body_are_served() {
+        const STATES: [Option<bool>; 3] = [None, Some(false), Some(true)];
+        let all: Vec<Vec<_>> = (0..27)
+            .map(|number| [1, 3, 9].map(|place| STATES[number / place % 3]).to_vec())
+            .collect();
+        for (live, body) in all
+            .iter()
+            .flat_map(|live| all.iter().map(move |body| (live, body)))
+        {
+            let (live, body) = (crd(live), crd(body));
+            let mut patched = live.clone();
+            json_patch::patch(&mut patched, &switch_served(&live, &body)).unwrap();
+            let expected: Vec<_> = served(&body)
+                .into_iter()
+                .filter(|name| windlass_crd::version(&live, name).is_some())
+                .collect();
+            assert_eq!(served(&patched), expected, "{live} as {body}");
+            assert_eq!(
+                windlass_crd::storage_version(&patched),
+                windlass_crd::storage_version(&live)
+            );
+            assert!(switch_served(&patched, &body).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_switch_without_a_body_changes_no_version() {
+        assert!(switch_served(&crd(&[Some(true), Some(false)]), &Value::Null).is_empty());
+    }
+
+    #[test]
+    fn a_switch_fails_if_the_versions_moved() {
+        let live = crd(&[Some(true), Some(true)]);
+        let mut moved = live.clone();
+        moved["spec"]["versions"].as_array_mut().unwrap().reverse();
+        assert!(json_patch::patch(&mut moved, &switch_served(&live, &crd(&[Some(true)]))).is_err());
     }
 
     #[test]
