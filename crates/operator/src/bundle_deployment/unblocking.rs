@@ -34,10 +34,11 @@ impl BundleReconciler {
         let Some(blocking) = blocking else {
             return Halt::Error(error);
         };
-        if let Err(halt) = self.delete(&blocking, owner).await {
+        let deleted = self.delete(&blocking, owner).await;
+        self.note_disarmed(owner);
+        if let Err(halt) = deleted {
             return halt;
         }
-        self.note_disarmed(owner);
         warn!(bundle_deployment = owner.bundle_deployment, webhook, %message, "Disarmed a webhook that blocks its own bundle");
         let message = format!(
             "disarmed webhook {webhook}, which has no ready endpoint and blocks its own bundle; it is armed again when its server is ready: {message}"
