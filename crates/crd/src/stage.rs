@@ -10,8 +10,9 @@ use crate::{is_served, is_storage, storage_version, stored_versions, version, ve
 pub enum Stage {
     /// Webhooks still call pods of the previous revision.
     Rollout,
-    /// Webhooks no longer call pods of the previous revision, and the conversion is about to end.
-    Ending,
+    /// Conversions and webhooks go from pods of one revision to those of the other, or a conversion is about to end: requests may
+    /// reach pods of both.
+    Common,
     /// Webhooks call only pods of the new revision, which are proven.
     Proven,
     /// Every API server has observed this.
@@ -20,7 +21,7 @@ pub enum Stage {
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: [Self; 4] = [Self::Rollout, Self::Ending, Self::Proven, Self::Settled];
+    pub const ALL: [Self; 4] = [Self::Rollout, Self::Common, Self::Proven, Self::Settled];
 }
 
 /// Returns the body to apply for `desired`, without its conversion. `converts` says whether a webhook
@@ -29,7 +30,8 @@ impl Stage {
 /// Without a live object, all versions are served immediately, because nothing is stored. Otherwise:
 ///
 /// - [`Stage::Rollout`]: served versions stay served. New versions are added, but served only if nothing converts, because pods of the
-///   previous revision do not know them. [`Stage::Ending`]: only versions that both states serve are served.
+///   previous revision do not know them.
+/// - [`Stage::Common`]: only versions that both states serve are served.
 /// - From [`Stage::Proven`] on, the desired versions are served. A dropped version that may be stored stays, but is not served.
 /// - [`Stage::Settled`]: the storage version changes. Earlier, an API server that has not observed the new version could not read objects
 ///   stored in it.
@@ -44,14 +46,14 @@ pub fn staged(desired: &Value, live: Option<&Value>, stage: Stage, converts: boo
         let is_live = serves(live, version_name(version));
         version["served"] = json!(match stage {
             Stage::Rollout => is_live || (!converts && is_served(version)),
-            Stage::Ending => is_live && is_served(version),
+            Stage::Common => is_live && is_served(version),
             Stage::Proven | Stage::Settled => is_served(version),
         });
     }
     let stored = stored_versions(live);
     for dropped in dropped_versions(desired, live) {
         let mut dropped = dropped.clone();
-        if matches!(stage, Stage::Rollout | Stage::Ending) || stored.contains(&version_name(&dropped)) {
+        if matches!(stage, Stage::Rollout | Stage::Common) || stored.contains(&version_name(&dropped)) {
             dropped["served"] = json!(stage == Stage::Rollout && is_served(&dropped));
             all.push(dropped);
         }
@@ -189,7 +191,7 @@ mod tests {
         assert!(stops_serving(&desired, &live));
         for (stage, expected) in [
             (Stage::Rollout, [("v1", true, false), ("v1alpha1", true, true)]),
-            (Stage::Ending, [("v1", true, false), ("v1alpha1", false, true)]),
+            (Stage::Common, [("v1", true, false), ("v1alpha1", false, true)]),
             (Stage::Proven, [("v1", true, false), ("v1alpha1", false, true)]),
             (Stage::Settled, [("v1", true, true), ("v1alpha1", false, false)]),
         ] {
@@ -288,8 +290,8 @@ mod tests {
         }
 
         #[test]
-        fn while_ending_only_versions_of_both_revisions_are_served(desired in crds(), live in crds()) {
-            for (name, served, _) in shape(&staged(&desired, Some(&live), Stage::Ending, true)) {
+        fn while_pods_of_both_revisions_are_called_only_common_versions_are_served(desired in crds(), live in crds()) {
+            for (name, served, _) in shape(&staged(&desired, Some(&live), Stage::Common, true)) {
                 prop_assert_eq!(served, serves(&live, name) && serves(&desired, name));
             }
         }

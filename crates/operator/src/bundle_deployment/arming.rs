@@ -1,10 +1,12 @@
 //! Arming what is proven.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use windlass_api::WebhookState;
 use windlass_bundle::render::Conversion;
 use windlass_cluster::{
-    apply::{FieldOwner, Outcome},
+    apply::{ApplyError, FieldOwner, Outcome},
     kinds,
 };
 use windlass_object::{ObjectKey, names, object};
@@ -19,7 +21,7 @@ use super::{
 use crate::install::{
     plan::{Phase, Plan, Stage, staged, waits_for_proof},
     status::Milestone,
-    traffic::Traffic,
+    traffic::{Converter, SwitchOrder, SwitchedCrd, Traffic},
 };
 
 impl BundleReconciler {
@@ -53,35 +55,122 @@ impl BundleReconciler {
     }
 
     /// Arms all conversions and webhooks: from then on the API server calls the Services in `armament`, which
-    /// must be proven. Writes only what differs.
+    /// must be proven. Writes only what differs, in the order that [`SwitchOrder`] requires, unless everything is
+    /// `settled`.
     pub(super) async fn arm(
         &self,
         owner: &FieldOwner,
         plan: &Plan,
         armament: &Armament<'_>,
+        settled: bool,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
+        let order = if settled {
+            SwitchOrder::default()
+        } else {
+            self.switch_order(owner, plan, armament.traffic).await?
+        };
+        if order.webhooks_first {
+            self.ensure_crds(owner, plan, armament, Stage::Common, report)
+                .await?;
+            self.gate_on_disarmed(owner, Milestone::Armed)?;
+            self.arm_callers(owner, armament, report).await?;
+            self.delete_dropped_callers(owner, plan).await?;
+        }
+        if order.webhooks_first || order.observes_webhooks {
+            self.gate_on_disarmed(owner, Milestone::Armed)?;
+        }
+        let is_served_later = order.serves_later || order.observes_conversions;
+        let stage = if is_served_later {
+            Stage::Common
+        } else {
+            Stage::Proven
+        };
         for conversion in &armament.traffic.conversions {
-            self.arm_conversion(owner, plan, conversion, armament, report)
+            self.arm_conversion(owner, plan, conversion, armament, stage, report)
                 .await?;
         }
-        // New versions come with the conversion that serves them, or after it.
-        self.ensure_crds(owner, plan, armament, Stage::Proven, report)
-            .await?;
-        for caller in &armament.traffic.callers {
-            let armed = armament.trust_bundles.put_into(caller);
-            let outcome = self
-                .context
-                .applier
-                .ensure_armed(&armed, caller, owner)
-                .await
-                .map_err(refused)?;
-            if outcome == Outcome::Written {
-                self.note_disarmed(owner);
-            }
-            report.set_webhook(caller, WebhookState::Armed);
+        self.ensure_crds(owner, plan, armament, stage, report).await?;
+        if order.observes_conversions {
+            self.gate_on_disarmed(owner, Milestone::Armed)?;
+        }
+        self.arm_callers(owner, armament, report).await?;
+        if is_served_later {
+            self.delete_dropped_callers(owner, plan).await?;
+            self.gate_on_disarmed(owner, Milestone::Armed)?;
+            self.ensure_crds(owner, plan, armament, Stage::Proven, report)
+                .await?;
         }
         Ok(())
+    }
+
+    /// Determines the order in which the conversions and webhooks of a plan are switched, from what the API server has: a watch
+    /// that lags shows webhooks that have been switched since.
+    async fn switch_order(
+        &self,
+        owner: &FieldOwner,
+        plan: &Plan,
+        traffic: &Traffic,
+    ) -> Result<SwitchOrder, Halt> {
+        let mut crds = Vec::new();
+        for desired in plan.phases.of(Phase::Crds) {
+            let Some(key) = ObjectKey::from_object(desired) else {
+                continue;
+            };
+            let mut live = self.crd(&key, desired).await?;
+            let converter = live.as_deref().map(|live| converter(plan, traffic, live));
+            if matches!(converter, Some(Converter::Revision | Converter::Other)) {
+                live = self.context.cluster.read(&key).await?.map(Arc::new);
+            }
+            crds.extend(live.map(|live| (live, desired)));
+        }
+        let crds: Vec<_> = crds
+            .iter()
+            .map(|(live, desired)| SwitchedCrd {
+                live,
+                desired,
+                converter: converter(plan, traffic, live),
+            })
+            .collect();
+        let callers = self.calling(owner, plan).await?;
+        Ok(SwitchOrder::new(&crds, &callers, &traffic.callers))
+    }
+
+    /// Arms the webhook configurations and other callers.
+    async fn arm_callers(
+        &self,
+        owner: &FieldOwner,
+        armament: &Armament<'_>,
+        report: &mut InstallReport,
+    ) -> Result<(), Halt> {
+        let mut contested = None;
+        for caller in &armament.traffic.callers {
+            let armed = armament.trust_bundles.put_into(caller);
+            let armed = self.context.applier.ensure_armed(&armed, caller, owner).await;
+            let may_be_switched = match &armed {
+                Ok(outcome) => *outcome == Outcome::Written,
+                // The answer to a write may be lost.
+                Err(ApplyError::Request(error)) => !error.is_rejection(),
+                Err(_) => false,
+            };
+            if may_be_switched {
+                self.note_disarmed(owner);
+            }
+            let is_contested = armed.map_err(refused)? == Outcome::Contested;
+            if is_contested {
+                report.set_webhook(caller, WebhookState::Disarmed);
+                contested = contested.or_else(|| ObjectKey::from_object(caller));
+            } else {
+                report.set_webhook(caller, WebhookState::Armed);
+            }
+        }
+        let Some(contested) = contested else {
+            return Ok(());
+        };
+        let message = format!(
+            "waiting to repair {contested}, which another client keeps changing: stop the field manager in the event ObjectContested"
+        );
+        Err(Halt::waiting(Milestone::Armed, "Arming", message))
     }
 
     async fn arm_conversion(
@@ -90,6 +179,7 @@ impl BundleReconciler {
         plan: &Plan,
         conversion: &Conversion,
         armament: &Armament<'_>,
+        stage: Stage,
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         let waiting = || {
@@ -105,11 +195,14 @@ impl BundleReconciler {
             .is_some_and(|live| conversion.matches(live));
         if in_place {
             // A crash may have left the entry of an earlier change.
-            if let Some(key) = ObjectKey::from_object(&live) {
-                self.context
+            if let Some(key) = ObjectKey::from_object(&live)
+                && self
+                    .context
                     .applier
                     .release(&key, &live, names::CONVERSION)
-                    .await?;
+                    .await?
+            {
+                self.note_disarmed(owner);
             }
         } else {
             let key = ObjectKey::from_object(&live).ok_or_else(waiting)?;
@@ -117,19 +210,22 @@ impl BundleReconciler {
             let live = self.context.cluster.read(&key).await?.ok_or_else(waiting)?;
             let body = plan
                 .crd(&conversion.crd)
-                .map(|desired| staged(desired, Some(&live), Stage::Proven, true))
+                .map(|desired| staged(desired, Some(&live), stage, true))
                 .unwrap_or_default();
             let stanza = armament.trust_bundles.stanza(conversion);
-            self.context
+            let switched = self
+                .context
                 .applier
                 .switch_conversion(&live, &stanza, &body)
-                .await?;
+                .await;
+            if !matches!(switched, Ok(Outcome::Unchanged)) {
+                // API servers may use the previous converter for a while, also if only the answer is lost.
+                self.note_disarmed(owner);
+            }
             let was_armed = report.conversion(&conversion.crd) == WebhookState::Armed;
-            if was_armed && report.next.is_none() {
+            if switched? == Outcome::Written && was_armed && report.next.is_none() {
                 self.announce_overwrite(owner, &live);
             }
-            // What converted before may be asked for a while yet.
-            self.note_disarmed(owner);
         }
         report.set_conversion(&conversion.crd, WebhookState::Armed);
         Ok(())
@@ -156,5 +252,19 @@ impl BundleReconciler {
         self.context
             .events
             .warn_related(&deployment, &crd, "Arm", "ConversionOverwritten", &note);
+    }
+}
+
+/// Returns what converts the objects of a live CRD of a plan.
+fn converter(plan: &Plan, traffic: &Traffic, live: &Value) -> Converter {
+    let name = object::text(live, "/metadata/name").unwrap_or_default();
+    let stanza = live.pointer("/spec/conversion").unwrap_or(&Value::Null);
+    let Some(planned) = traffic.conversion(name) else {
+        return Converter::Unplanned;
+    };
+    match Conversion::from_stanza(name, stanza) {
+        _ if planned.matches(stanza) => Converter::Plan,
+        Some(conversion) if conversion.namespace == plan.namespace => Converter::Revision,
+        _ => Converter::Other,
     }
 }

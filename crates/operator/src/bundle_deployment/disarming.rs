@@ -34,7 +34,7 @@ impl BundleReconciler {
             let mut expected = Value::clone(&live);
             // It ends when versions that the plan drops are no longer served: what would be in its way then?
             if let Some(desired) = plan.crd(name(&live)) {
-                expected = staged(desired, Some(&live), Stage::Ending, true);
+                expected = staged(desired, Some(&live), Stage::Common, true);
                 expected["status"] = live["status"].clone();
             }
             self.gate_on_conversion(&expected, Milestone::Accepted).await?;
@@ -51,10 +51,19 @@ impl BundleReconciler {
         report: &mut InstallReport,
     ) -> Result<(), Halt> {
         self.delete_dropped_callers(owner, plan).await?;
-        for live in self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION) {
-            if !plan.is_self_managed() && !converts(plan, &live) && is_converting(&live) {
-                self.end_conversion(owner, plan, &live, armament, report).await?;
-            }
+        let mut ending = self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION);
+        ending.retain(|live| !plan.is_self_managed() && !converts(plan, live) && is_converting(live));
+        if ending.is_empty() {
+            return Ok(());
+        }
+        for desired in ending.iter().filter_map(|live| plan.crd(name(live))) {
+            self.ensure_crd(owner, plan, desired, armament, Stage::Common, report)
+                .await?;
+        }
+        // A webhook that an API server still calls may ask for conversions.
+        self.gate_on_disarmed(owner, Milestone::Installed)?;
+        for live in ending {
+            self.end_conversion(owner, plan, &live).await?;
         }
         Ok(())
     }
@@ -85,20 +94,8 @@ impl BundleReconciler {
         Ok(())
     }
 
-    /// Ends the conversion of a CRD that the plan converts no more.
-    async fn end_conversion(
-        &self,
-        owner: &FieldOwner,
-        plan: &Plan,
-        live: &Value,
-        armament: &Armament<'_>,
-        report: &mut InstallReport,
-    ) -> Result<(), Halt> {
-        let desired = plan.crd(name(live));
-        if let Some(desired) = desired {
-            self.ensure_crd(owner, plan, desired, armament, Stage::Ending, report)
-                .await?;
-        }
+    /// Ends the conversion of a CRD that the plan does not convert.
+    async fn end_conversion(&self, owner: &FieldOwner, plan: &Plan, live: &Value) -> Result<(), Halt> {
         // A watch that lags shows versions that are not served any more.
         let Some(key) = ObjectKey::from_object(live) else {
             return Ok(());
@@ -106,30 +103,34 @@ impl BundleReconciler {
         let Some(live) = self.context.cluster.read(&key).await? else {
             return Ok(());
         };
-        let ended = match desired {
-            Some(_) => self.stop_converting(&live, Milestone::Installed).await?,
+        let ended = match plan.crd(name(&live)) {
+            Some(_) => self.stop_converting(&live, Milestone::Installed).await,
             None => {
                 self.leave_crd(&live, DeletionPolicy::KeepCRDs, Milestone::Installed)
-                    .await?
+                    .await
             }
         };
-        if ended {
+        let may_have_ended = match &ended {
+            Ok(ended) => *ended,
+            // The answer to a write may be lost.
+            Err(Halt::Error(_)) => true,
+            Err(_) => false,
+        };
+        if may_have_ended {
             self.note_disarmed(owner);
         }
-        Ok(())
+        ended.map(drop)
     }
 
-    /// Takes the conversion of a CRD back to None, if that loses nothing. Says whether there was one.
+    /// Takes the conversion of a CRD back to None, if that loses nothing. Reports whether it ended only now.
     pub(super) async fn stop_converting(&self, live: &Value, step: Milestone) -> Result<bool, Halt> {
         if !is_converting(live) {
+            let Some(key) = ObjectKey::from_object(live) else {
+                return Ok(false);
+            };
             // A crash may have left the entry of an earlier change.
-            if let Some(key) = ObjectKey::from_object(live) {
-                self.context
-                    .applier
-                    .release(&key, live, names::CONVERSION)
-                    .await?;
-            }
-            return Ok(false);
+            let applier = &self.context.applier;
+            return Ok(applier.release(&key, live, names::CONVERSION).await?);
         }
         self.gate_on_conversion(live, step).await?;
         self.context

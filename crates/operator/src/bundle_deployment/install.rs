@@ -165,7 +165,7 @@ impl BundleReconciler {
             self.prove(&owner.bundle_deployment, plan, &armament).await?;
         }
         InstallPhase::Arming.enter();
-        self.arm(owner, plan, &armament, report).await?;
+        self.arm(owner, plan, &armament, settled, report).await?;
         self.disarm_dropped(owner, plan, &armament, report).await?;
         if in_transition {
             InstallPhase::Settle.enter();

@@ -80,7 +80,11 @@ impl BundleReconciler {
         deployment: &BundleDeployment,
     ) -> Result<(), Halt> {
         let policy = deployment.spec.deletion_policy;
-        for live in self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await? {
+        let crds = self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await?;
+        if crds.iter().any(is_converting) {
+            self.gate_on_disarmed(owner, Milestone::Armed)?;
+        }
+        for live in crds {
             self.leave_crd(&live, policy, Milestone::Armed).await?;
         }
         Ok(())
@@ -88,7 +92,7 @@ impl BundleReconciler {
 
     /// Takes the conversion of a CRD that stays back to None, if that loses nothing. In the same write only the version
     /// stays served in which objects are stored: whoever created an object in another one would lose fields of it,
-    /// now or later. Says whether there was a conversion.
+    /// now or later. Reports whether the conversion ended only now.
     pub(super) async fn leave_crd(
         &self,
         live: &Value,
@@ -101,8 +105,7 @@ impl BundleReconciler {
         let applier = &self.context.applier;
         if !is_converting(live) {
             // A crash may have left the entry of an earlier change.
-            applier.release(&key, live, names::CONVERSION).await?;
-            return Ok(false);
+            return Ok(applier.release(&key, live, names::CONVERSION).await?);
         }
         let has_objects = has_objects(&self.context.cluster, live).await?;
         if !can_remove_conversion(live, policy, has_objects) {

@@ -28,7 +28,7 @@ use super::{
 use crate::install::{
     plan::{Phase, Plan, Stage, staged, stops_serving},
     status::{InstallOutcome, Milestone},
-    traffic::{Traffic, admit_new_pods, transitional},
+    traffic::{Traffic, admit_new_pods, asks_for_conversion, transitional},
 };
 
 /// What callers are armed with.
@@ -233,14 +233,13 @@ impl BundleReconciler {
         let is_converting = live.as_deref().is_some_and(is_converting);
         let ends = conversion.is_none() && is_converting && !plan.is_self_managed();
         // What it no longer converts is served only when the conversion has ended.
-        let stage = if ends && stage > Stage::Ending {
+        let stage = if ends && stage > Stage::Common {
             return Ok(());
         } else {
             stage
         };
-        if stage != Stage::Rollout && live.as_deref().is_some_and(|live| stops_serving(desired, live)) {
-            self.note_disarmed(owner);
-        }
+        let stops =
+            stage != Stage::Rollout && live.as_deref().is_some_and(|live| stops_serving(desired, live));
         let converts = conversion.is_some() || is_converting;
         let mut body = staged(desired, live.as_deref(), stage, converts);
         if let Some(live) = live.as_deref().filter(|_| stage == Stage::Rollout) {
@@ -249,17 +248,21 @@ impl BundleReconciler {
         if let Some(written) = plan.written_conversion(&key.name) {
             return self.ensure_self_managed(&body, written, owner).await;
         }
-        let Some(conversion) = conversion else {
-            return self.ensure(&body, owner).await;
+        let applied = match conversion {
+            None => self.ensure(&body, owner).await,
+            Some(conversion) => {
+                let mut armed = body.clone();
+                armed["spec"]["conversion"] = armament.trust_bundles.stanza(conversion);
+                let applied = self.context.applier.ensure_armed(&armed, &body, owner).await;
+                applied.map(drop).map_err(refused)
+            }
         };
-        let mut armed = body.clone();
-        armed["spec"]["conversion"] = armament.trust_bundles.stanza(conversion);
-        self.context
-            .applier
-            .ensure_armed(&armed, &body, owner)
-            .await
-            .map_err(refused)?;
-        if live.is_none() {
+        if stops {
+            // Also if the answer is lost.
+            self.note_disarmed(owner);
+        }
+        applied?;
+        if conversion.is_some() && live.is_none() {
             report.set_conversion(&key.name, WebhookState::Arming);
         }
         Ok(())
@@ -345,8 +348,18 @@ impl BundleReconciler {
 
     /// Deletes the webhook configurations, ExtensionConfigs and APIServices: nobody's request depends on the bundle any more.
     pub(super) async fn disarm_callers(&self, owner: &FieldOwner) -> Result<(), Halt> {
-        for live in self.list_callers(owner, |_| false).await? {
-            self.delete(&live, owner).await?;
+        let callers = self.list_callers(owner, |_| false).await?;
+        let crds = self.owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION);
+        // Their conversions go on until every API server has observed the deletion.
+        let converts = crds
+            .iter()
+            .any(|crd| is_converting(crd) && asks_for_conversion(&callers, crd));
+        for live in callers {
+            let deleted = self.delete(&live, owner).await;
+            if converts {
+                self.note_disarmed(owner);
+            }
+            deleted?;
         }
         Ok(())
     }

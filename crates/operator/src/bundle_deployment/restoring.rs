@@ -17,7 +17,7 @@ use super::{
     halt::Halt, memory::Loaded, reconciler::BundleReconciler, report::InstallReport, trust::TrustBundles,
 };
 use crate::install::{
-    plan::Plan,
+    plan::{Plan, Stage, staged},
     traffic::{Arming, Color, Traffic},
 };
 
@@ -62,7 +62,7 @@ impl BundleReconciler {
                 continue;
             };
             if arming.is_lost(&live) {
-                self.restore_conversion(owner, &live, &traffic, &trust_bundles)
+                self.restore_conversion(owner, &arming, &live, &traffic, &trust_bundles)
                     .await?;
             }
             if Owner::is_erased(&live) {
@@ -106,6 +106,7 @@ impl BundleReconciler {
     async fn restore_conversion(
         &self,
         owner: &FieldOwner,
+        arming: &Arming<'_>,
         live: &Value,
         traffic: &Traffic,
         trust_bundles: &TrustBundles,
@@ -122,7 +123,19 @@ impl BundleReconciler {
             return Ok(());
         }
         let stanza = trust_bundles.stanza(conversion);
-        self.context.applier.set_conversion(live, &stanza).await?;
+        // The next revision may serve versions already that the installed one does not know.
+        let desired = arming.plans.first().and_then(|installed| installed.crd(name));
+        let body = desired.map(|desired| staged(desired, Some(live), Stage::Common, true));
+        let restored = self
+            .context
+            .applier
+            .switch_conversion(live, &stanza, &body.unwrap_or_default())
+            .await;
+        if arming.plans.len() > 1 || !arming.is_complete {
+            // API servers may have called pods of the next revision.
+            self.note_disarmed(owner);
+        }
+        restored?;
         self.announce_overwrite(owner, live);
         info!(crd = name, "Restored the conversion");
         Ok(())

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 use windlass_api::{BundleDeployment, BundleDeploymentStatus, BundleStatus, Source};
-use windlass_bundle::render::ServingDefaults;
+use windlass_bundle::render::{Conversion, ServingDefaults};
 use windlass_cluster::{
     Cluster, Index, Kind, SystemClock,
     apply::{FieldOwner, apply_body},
@@ -30,9 +30,12 @@ use super::{
     memory::{
         Decisions, Disarmed, DryRuns, Ledgers, Loader, Proofs, Seats, SufficientRights, Trials, Unretained,
     },
+    objects::Armament,
     pulling::ImagePuller,
     reconciler::{BundleReconciler, Delays},
+    report::InstallReport,
     triggers::enqueue,
+    trust::TrustBundles,
 };
 use crate::{
     announced::Announced,
@@ -326,6 +329,56 @@ async fn dropped_webhook_configurations_go_together_when_what_replaces_them_is_o
         .collect();
     uids.sort_unstable();
     assert_eq!(uids, ["a", "b", "c"]);
+    assert!(reconciler.is_disarming(&owner));
+}
+
+#[tokio::test]
+async fn a_switch_whose_answer_is_lost_is_waited_for() {
+    let object = deployment(json!({"namespace": "a", "source": {}}));
+    let server = Server::new(object.clone());
+    let reconciler = server.reconciler().await;
+    let owner = reconciler.owner(&serde_json::from_value(object.clone()).unwrap());
+    let name = "widgets.example.com";
+    let live = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "uid": "1"},
+        "spec": {"conversion": {"strategy": "None"}, "versions": [{"name": "v1", "served": true, "storage": true}]},
+    });
+    let crds = kinds::CUSTOM_RESOURCE_DEFINITION;
+    server.index.apply(&Watch::all(crds), live.clone());
+    let path = "/apis/apiextensions.k8s.io/v1";
+    let kind =
+        json!({"name": "customresourcedefinitions", "kind": "CustomResourceDefinition", "namespaced": false});
+    server.readable.lock().extend([
+        (path.to_owned(), json!({"resources": [kind]})),
+        (format!("{path}/customresourcedefinitions/{name}"), live),
+    ]);
+    let traffic = Traffic {
+        services: Vec::new(),
+        callers: Vec::new(),
+        conversions: vec![Conversion {
+            crd: name.to_owned(),
+            namespace: "a".to_owned(),
+            service: "s".to_owned(),
+            port: 443,
+            path: "/convert".to_owned(),
+            review_versions: vec!["v1".to_owned()],
+        }],
+    };
+    let armament = Armament {
+        traffic: &traffic,
+        trust_bundles: &TrustBundles::default(),
+    };
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    tokio::time::resume();
+    assert!(!reconciler.is_disarming(&owner));
+    // This API server answers no patch of a CRD.
+    let mut report = InstallReport::new(&serde_json::from_value(object).unwrap());
+    let armed = reconciler
+        .arm(&owner, &plan([]), &armament, true, &mut report)
+        .await;
+    assert!(armed.is_err());
     assert!(reconciler.is_disarming(&owner));
 }
 

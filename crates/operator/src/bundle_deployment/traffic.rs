@@ -80,16 +80,23 @@ impl BundleReconciler {
         owner: &FieldOwner,
         plan: &Plan,
     ) -> Result<BTreeSet<CalledPort>, Halt> {
+        let mut callers = self.calling(owner, plan).await?;
+        callers.extend(self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await?);
+        Ok(callers.iter().flat_map(|caller| plan.calls_of(caller)).collect())
+    }
+
+    /// The webhook configurations and other callers of a bundle, and what it takes over, as the API server has them. CRDs that it
+    /// owns are left out.
+    pub(super) async fn calling(&self, owner: &FieldOwner, plan: &Plan) -> Result<Vec<Value>, Halt> {
         let is_planned = |kind: &Kind| {
             let mut callers = plan.phases.of(Phase::Callers);
             callers.any(|caller| object::text(caller, "/kind") == Some(&kind.kind))
         };
         let mut callers = self.list_callers(owner, is_planned).await?;
-        callers.extend(self.list_owned(owner, &kinds::CUSTOM_RESOURCE_DEFINITION).await?);
         for key in self.adopted_callers(owner, plan) {
             callers.extend(self.context.cluster.read(&key).await?);
         }
-        Ok(callers.iter().flat_map(|caller| plan.calls_of(caller)).collect())
+        Ok(callers)
     }
 
     /// Whether a Service, as the watches see it, leads to the pods of the plan.

@@ -83,7 +83,8 @@ impl CalledPath {
         }
     }
 
-    fn of(service: &Value) -> Option<Self> {
+    /// What the reference to a Service names.
+    pub fn of(service: &Value) -> Option<Self> {
         Some(Self {
             port: CalledPort::of(service)?,
             path: object::text(service, "/path").unwrap_or("/").to_owned(),

@@ -2,4 +2,5 @@
 
 mod explorer;
 mod model;
+mod versions;
 mod world;
