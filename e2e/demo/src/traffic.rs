@@ -46,6 +46,7 @@ pub(super) fn resources(bundle: &Bundle) -> Vec<Resource> {
             plural: plural.to_owned(),
             namespaced: text(crd, "/spec/scope") == Some("Namespaced"),
             versions,
+            optional_versions: Vec::new(),
             example,
             expectation: Expectation::Version,
         });

@@ -255,6 +255,11 @@ impl RequestAnswer {
         self.code == 500 && message.contains(": service \"") && message.ends_with("\" not found")
     }
 
+    /// Whether the API server does not serve the version of the resource, rather than not know the object `name`.
+    pub fn is_version_unserved(&self, name: &str) -> bool {
+        self.code == 404 && !self.message().contains(name)
+    }
+
     /// Whether this is the API server's own pause after a change of a CRD. Lists wait for the new storage,
     /// and `WithWaitGroup` rejects a request that holds the old one, as if the server shut down. Both answers
     /// have `Retry-After`, which client-go and kube obey.
@@ -286,6 +291,30 @@ mod tests {
         );
         assert_eq!(warning("199 - \"a\""), None);
         assert_eq!(warning("299 - a"), None);
+    }
+
+    #[test]
+    fn an_unserved_version_is_told_from_a_missing_object() {
+        let is_unserved = |code, body: Value| {
+            let answer = RequestAnswer {
+                code,
+                body,
+                retry_after: None,
+                warnings: Vec::new(),
+            };
+            answer.is_version_unserved("load-1")
+        };
+        // The body "404 page not found" is not JSON.
+        assert!(is_unserved(404, Value::Null));
+        assert!(is_unserved(
+            404,
+            json!({"message": "the server could not find the requested resource"})
+        ));
+        assert!(!is_unserved(
+            404,
+            json!({"message": "widgets.example.com \"load-1\" not found"})
+        ));
+        assert!(!is_unserved(500, Value::Null));
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub struct Resource {
     pub namespaced: bool,
     /// The versions that clients use.
     pub versions: Vec<String>,
+    /// Versions that some revisions do not serve. A request may get 404 because the version is not served; any
+    /// other error is a failure.
+    pub optional_versions: Vec<String>,
     /// An example object without a name.
     pub example: Value,
     /// The expected content of answers.
@@ -40,8 +43,19 @@ impl Resource {
             plural: "widgets".to_owned(),
             namespaced: true,
             versions: versions.iter().map(|version| (*version).to_owned()).collect(),
+            optional_versions: Vec::new(),
             example: sample::widget(if versions.contains(&"v1") { "v1" } else { "v2" }),
             expectation,
+        }
+    }
+
+    /// The same resource, used at `versions` too while they are served.
+    #[must_use]
+    pub fn with_optional(self, versions: &[&str]) -> Self {
+        let optional_versions = versions.iter().map(|version| (*version).to_owned()).collect();
+        Self {
+            optional_versions,
+            ..self
         }
     }
 

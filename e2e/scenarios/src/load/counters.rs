@@ -10,7 +10,10 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::task::JoinError;
 
-use super::report::{Failure, Report};
+use super::{
+    availability::Availability,
+    report::{Failure, Report},
+};
 
 /// Counts of all workers.
 #[derive(Debug)]
@@ -27,6 +30,7 @@ struct Detail {
     lap: Report,
     lap_began: Instant,
     last_success: Instant,
+    availability: Availability,
     /// The first unexpected end of a worker.
     broken: Option<String>,
 }
@@ -41,6 +45,7 @@ impl Counters {
                 lap: Report::default(),
                 lap_began: now,
                 last_success: now,
+                availability: Availability::default(),
                 broken: None,
             }),
         }
@@ -68,6 +73,12 @@ impl Counters {
     pub(super) fn failure(&self, (sent, answered): (Instant, Instant), text: &str) {
         let text = format!("{:.3} {text}", Timestamp::now());
         self.detail.lock().lap.fail(Failure { sent, answered, text });
+    }
+
+    /// Records whether an answer shows that a version is served.
+    pub(super) fn served(&self, version: &str, served: bool, (sent, answered): (Instant, Instant)) {
+        let availability = &mut self.detail.lock().availability;
+        availability.record(version, served, sent, answered);
     }
 
     pub(super) fn worker_ended(&self, ended: Result<(), JoinError>) {
@@ -116,6 +127,7 @@ impl Counters {
             took: detail.lap_began.elapsed(),
             ..detail.lap.clone()
         });
+        report.availability = detail.availability.clone();
         report
     }
 }

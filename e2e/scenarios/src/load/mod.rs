@@ -4,6 +4,7 @@
 //! client expects. The API server's own 429 after a change of a CRD is retried as client-go does, and counted
 //! separately.
 
+mod availability;
 mod counters;
 mod generator;
 mod latencies;
@@ -12,6 +13,7 @@ mod report;
 mod worker;
 
 pub use self::{
+    availability::Availability,
     generator::Load,
     latencies::Latencies,
     report::{Failure, Report},

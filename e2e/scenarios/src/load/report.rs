@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::latencies::Latencies;
+use super::{availability::Availability, latencies::Latencies};
 
 /// The maximum number of failures in a message.
 const TOLD: usize = 20;
@@ -50,6 +50,8 @@ pub struct Report {
     pub by_kind: BTreeMap<&'static str, u64>,
     /// Requests by API version.
     pub by_version: BTreeMap<String, u64>,
+    /// When [optional versions](crate::resource::Resource::optional_versions) were served. Laps have none.
+    pub availability: Availability,
 }
 
 impl Failure {
@@ -97,6 +99,20 @@ impl Report {
         let count = self.by_version.get(version).copied().unwrap_or_default();
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         f64::from(count) / self.took.as_secs_f64()
+    }
+
+    /// Checks that `version` was served or not as in `states`: at first, and after each change.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it changed in another way, for example if it was served again for a moment.
+    pub fn check_served(&self, version: &str, states: &[bool]) -> anyhow::Result<()> {
+        let found = self.availability.states(version);
+        anyhow::ensure!(
+            found == states,
+            "whether {version} is served changed as {found:?}, not as {states:?}"
+        );
+        Ok(())
     }
 
     /// Returns an error that lists the failures.

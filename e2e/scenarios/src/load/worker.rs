@@ -112,6 +112,9 @@ impl Worker {
             let read = self.send(&get).await;
             self.expect(resource, &get, read.as_ref());
         }
+        for version in &resource.optional_versions {
+            self.use_optional(resource, version, &name, round).await;
+        }
         // Only the sample's conversion produces objects that are valid in every version.
         let version = match resource.expectation {
             Expectation::Converted | Expectation::Admitted => {
@@ -131,6 +134,43 @@ impl Worker {
                 && ended.answer.code != 200
             {
                 self.failure(resource, &last, &ended, &ended.answer.to_string());
+            }
+        }
+    }
+
+    /// Reads, lists and patches an object in a version that may not be served.
+    async fn use_optional(&self, resource: &Resource, version: &str, name: &str, round: u64) {
+        let collection = resource.path(&self.namespace, version);
+        let object = format!("{collection}/{name}");
+        let label = json!({"metadata": {"labels": {format!("round-{version}"): round.to_string()}}});
+        for (kind, method, path, body) in [
+            ("get", "GET", object.clone(), None),
+            ("list", "GET", format!("{collection}?limit=50"), None),
+            ("patch", "PATCH", object.clone(), Some(&label)),
+        ] {
+            let call = Call {
+                kind,
+                method,
+                version,
+                path,
+                body,
+            };
+            let Some(exchange) = self.send(&call).await else {
+                continue;
+            };
+            let answer = &exchange.answer;
+            let is_served = match answer.code {
+                200 => true,
+                _ if answer.is_version_unserved(name) => false,
+                _ => {
+                    self.failure(resource, &call, &exchange, &answer.to_string());
+                    continue;
+                }
+            };
+            let times = (exchange.sent, exchange.answered);
+            self.counters.served(version, is_served, times);
+            if is_served && kind != "list" {
+                self.expect(resource, &call, Some(&exchange));
             }
         }
     }

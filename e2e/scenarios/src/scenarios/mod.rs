@@ -184,6 +184,7 @@ scenarios! {
         within all_changes_together_fail_no_call,
     changes::webhook_paths_change_without_a_failed_call = upgrades_and_downgrades(BundleChange::WebhookPaths)
         within all_changes_together_fail_no_call,
+    changes::webhooks_receive_another_version_without_a_failed_call = upgrades_and_downgrades(BundleChange::WebhookVersions),
     changes::one_replica_is_upgraded_without_a_failed_call = upgrades_and_downgrades(BundleChange::OneReplica)
         within all_changes_together_fail_no_call,
     changes::a_recreate_strategy_upgrades_without_a_failed_call = upgrades_and_downgrades(BundleChange::Recreate)
@@ -291,6 +292,7 @@ scenarios! {
     service::endpoints_that_kubernetes_does_not_update_are_refreshed needs Faults,
     crash::an_install_resumes_from_every_write = resumes(AdminOperation::Install),
     crash::an_upgrade_resumes_from_every_write = resumes(AdminOperation::Upgrade),
+    crash::a_rollback_resumes_from_every_write = resumes(AdminOperation::Rollback),
     changes::an_upgrade_that_changes_everything_resumes_from_every_write,
     crash::a_storage_migration_resumes_from_every_write = resumes(AdminOperation::Migration),
     crash::a_leaf_rotation_resumes_from_every_write = resumes(AdminOperation::LeafRotation),

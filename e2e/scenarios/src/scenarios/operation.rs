@@ -39,6 +39,8 @@ pub(super) const QUIET: std::time::Duration = std::time::Duration::from_secs(1);
 pub(super) enum AdminOperation {
     Install,
     Upgrade,
+    /// A rollback to a bundle that serves fewer versions.
+    Rollback,
     /// An upgrade to a bundle with one of the changes that can interrupt traffic.
     Change(BundleChange),
     /// An upgrade that changes the storage version.
@@ -74,6 +76,9 @@ pub(super) enum OperationClients {
     None,
     /// Requests through all webhooks.
     Load(Load),
+    /// Requests through all webhooks, also at the version that the older bundle lacks, and whether that is
+    /// served before and after the operation.
+    LoadAtNewest(Load, [bool; 2]),
     /// Objects that are created and deleted while webhooks are removed.
     Visits(Visits),
 }
@@ -93,6 +98,12 @@ impl AdminOperation {
         };
         steps::install(&cluster.client, "sample", NAMESPACE, &folder).await?;
         sample::settled(cluster).await?;
+        if self == Self::Rollback {
+            cluster.bundle("sample.v2")?;
+            sample::set_source(cluster, "sample.v2").await?;
+            steps::ready(&cluster.client, "sample", PATIENCE).await?;
+            sample::settled(cluster).await?;
+        }
         if matches!(
             self,
             Self::Migration | Self::RemovalWithCrds | Self::RemovalAfterNamespace
@@ -121,7 +132,7 @@ impl AdminOperation {
     /// Removes what the operation installed if it cannot be repeated otherwise. The operator must be running.
     pub(super) async fn undo(self, cluster: &TestCluster) -> anyhow::Result<()> {
         match self {
-            Self::Install | Self::Upgrade | Self::Change(_) => {
+            Self::Install | Self::Upgrade | Self::Rollback | Self::Change(_) => {
                 delete(&cluster.client, sample::BUNDLE_DEPLOYMENT).await
             }
             Self::Migration => {
@@ -154,6 +165,11 @@ impl AdminOperation {
                 cluster.bundle("sample.v2")?;
                 sample::set_source(cluster, "sample.v2").await?;
             }
+            Self::Rollback => {
+                let source = json!({"directory": {"path": "sample.v1"}});
+                let older = json!({"spec": {"allowDowngrade": true, "source": source}});
+                succeed(&cluster.client, "PATCH", sample::BUNDLE_DEPLOYMENT, Some(&older)).await?;
+            }
             Self::Migration => {
                 let folder = sample::storing_newest(cluster)?;
                 sample::set_source(cluster, &folder).await?;
@@ -183,7 +199,7 @@ impl AdminOperation {
     pub(super) async fn is_done(self, cluster: &TestCluster, before: &Before) -> anyhow::Result<bool> {
         let now = Before::take(cluster).await?;
         Ok(match self {
-            Self::Install | Self::Upgrade | Self::Change(_) | Self::Migration => {
+            Self::Install | Self::Upgrade | Self::Rollback | Self::Change(_) | Self::Migration => {
                 let object = get(&cluster.client, sample::BUNDLE_DEPLOYMENT)
                     .await?
                     .unwrap_or_default();
@@ -250,6 +266,11 @@ impl AdminOperation {
             Self::Install | Self::RemovalAfterNamespace => OperationClients::None,
             Self::Removal | Self::RemovalWithCrds => {
                 OperationClients::Visits(traffic::start_visits(cluster).await?)
+            }
+            Self::Upgrade | Self::Rollback | Self::Change(_) | Self::Migration => {
+                let adds = self != Self::Rollback;
+                let load = traffic::start_slowly_with_newest(cluster).await?;
+                OperationClients::LoadAtNewest(load, [!adds, adds])
             }
             _ => OperationClients::Load(traffic::start_slowly(cluster, &["v1", "v1beta1"]).await?),
         })
@@ -358,6 +379,11 @@ impl OperationClients {
             Self::Load(load) => {
                 load.at_least(20).await?;
                 traffic::finish(load).await?;
+            }
+            Self::LoadAtNewest(load, states) => {
+                load.at_least(20).await?;
+                let report = traffic::finish(load).await?;
+                report.check_served(traffic::NEWEST, &states)?;
             }
             Self::Visits(visits) => {
                 visits.finish().await?;

@@ -132,7 +132,7 @@ pub(super) async fn the_command_rolls_back_to_an_earlier_revision(
         error.contains("has no revision before the installed one, 1"),
         "{error}"
     );
-    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    let load = traffic::start_with_newest(cluster).await?;
     load.at_least(50).await?;
     install(cluster, "sample.v2").await?;
     load.at_least(50).await?;
@@ -161,7 +161,8 @@ pub(super) async fn the_command_rolls_back_to_an_earlier_revision(
         "{again}"
     );
     load.at_least(50).await?;
-    traffic::finish(load).await?;
+    let report = traffic::finish(load).await?;
+    report.check_served(traffic::NEWEST, &[false, true, false, true, false])?;
 
     // The records of the installed revision and the previous three remain, and each bundle is stored once.
     let history = cluster.command.found(&["history", "sample"]).await?;

@@ -20,6 +20,12 @@ use crate::{
 /// The namespace of the written objects.
 pub(super) const NAMESPACE: &str = "traffic";
 
+/// The versions that the older and the newer sample serve.
+pub(super) const COMMON: [&str; 2] = ["v1", "v1beta1"];
+
+/// The version that only the newer sample serves.
+pub(super) const NEWEST: &str = "v2";
+
 /// The number of concurrent workers.
 const WORKERS: usize = 4;
 
@@ -52,6 +58,28 @@ pub(super) async fn start(cluster: &TestCluster, versions: &[&str]) -> anyhow::R
     start_expecting(cluster, versions, Expectation::Admitted).await
 }
 
+/// Sends requests to widgets at the versions of each sample until stopped, through all webhooks of the sample,
+/// and at [`NEWEST`] while it is served.
+pub(super) async fn start_with_newest(cluster: &TestCluster) -> anyhow::Result<Load> {
+    start_load(cluster, NAMESPACE, widgets_with_newest(), PAUSE, Clients::Strict).await
+}
+
+/// Like [`start_with_newest`], with a few requests per second.
+pub(super) async fn start_slowly_with_newest(cluster: &TestCluster) -> anyhow::Result<Load> {
+    start_load(
+        cluster,
+        NAMESPACE,
+        widgets_with_newest(),
+        LONG_PAUSE,
+        Clients::Strict,
+    )
+    .await
+}
+
+fn widgets_with_newest() -> Resource {
+    Resource::widgets(&COMMON, Expectation::Admitted).with_optional(&[NEWEST])
+}
+
 /// Sends requests to widgets at `versions` until stopped.
 pub(super) async fn start_expecting(
     cluster: &TestCluster,
@@ -80,18 +108,28 @@ pub(super) async fn start_at(
     versions: &[&str],
     expectation: Expectation,
 ) -> anyhow::Result<Load> {
+    start_widgets_at(cluster, name, Resource::widgets(versions, expectation)).await
+}
+
+/// Like [`start_at`], at the versions of each sample, through all webhooks of the sample, and at [`NEWEST`]
+/// while it is served.
+pub(super) async fn start_at_with_newest(cluster: &TestCluster) -> anyhow::Result<Load> {
+    start_widgets_at(cluster, NAMESPACE, widgets_with_newest()).await
+}
+
+async fn start_widgets_at(cluster: &TestCluster, name: &str, widgets: Resource) -> anyhow::Result<Load> {
     create_namespace(cluster, name).await?;
-    let count = u32::try_from(versions.len())?;
-    let workers = WORKERS * versions.len();
-    // Each object causes one read per version and at most five other requests; of those, a patch, a list and
-    // a deletion use the versions in turn.
-    let share = f64::from(count + 3) / f64::from(count * (count + 5));
+    let count = u32::try_from(widgets.versions.len())?;
+    let optional = u32::try_from(widgets.optional_versions.len())?;
+    let workers = WORKERS * widgets.versions.len();
+    // Each object causes one read per version, three requests per optional version and at most five others; of
+    // those, a patch, a list and a deletion use the versions in turn.
+    let share = f64::from(count + 3) / f64::from(count * (count + 5 + 3 * optional));
     let pace = f64::from(u32::try_from(workers)?) / PAUSE.as_secs_f64() * share;
     anyhow::ensure!(
         pace >= RATE,
         "the rate is only {pace:.1} requests per second at each version"
     );
-    let widgets = Resource::widgets(versions, expectation);
     Ok(Load::start(
         &cluster.client,
         name,

@@ -57,7 +57,7 @@ const FAULTS: [(&str, &str, &str); 6] = [
 pub(super) async fn a_broken_revision_is_stopped_at_its_canary(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    let load = traffic::start_with_newest(cluster).await?;
     load.at_least(50).await?;
     let before = serving_state(cluster).await?;
     for (fault, reason, words) in FAULTS {
@@ -98,7 +98,8 @@ pub(super) async fn a_broken_revision_is_stopped_at_its_canary(cluster: &TestClu
             format!("calls failed because of a revision with --fault {fault} or of the rollback")
         })?;
     }
-    traffic::finish(load).await?;
+    let report = traffic::finish(load).await?;
+    report.check_served(traffic::NEWEST, &[false])?;
     Ok(())
 }
 
@@ -147,7 +148,7 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_rolled_back(
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v1").await?;
-    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    let load = traffic::start_with_newest(cluster).await?;
     load.at_least(50).await?;
     let without = json!({"spec": {"config": {"windlass": {"canary": false}}}});
     patch(cluster, &without).await?;
@@ -171,14 +172,15 @@ pub(super) async fn without_a_canary_a_broken_revision_can_be_rolled_back(
         settled["status"]["next"]
     );
     load.at_least(50).await?;
-    traffic::finish(load).await?;
+    let report = traffic::finish(load).await?;
+    report.check_served(traffic::NEWEST, &[false])?;
     Ok(())
 }
 
 pub(super) async fn a_downgrade_happens_only_when_allowed(cluster: &TestCluster) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
     sample::install(cluster, "sample.v2").await?;
-    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
+    let load = traffic::start_with_newest(cluster).await?;
     load.at_least(50).await?;
     cluster.bundle("sample.v1")?;
     sample::set_source(cluster, "sample.v1").await?;
@@ -197,7 +199,8 @@ pub(super) async fn a_downgrade_happens_only_when_allowed(cluster: &TestCluster)
         older["status"]["installed"]
     );
     load.at_least(50).await?;
-    traffic::finish(load).await?;
+    let report = traffic::finish(load).await?;
+    report.check_served(traffic::NEWEST, &[true, false])?;
     let crd = sample::crd(cluster).await?;
     anyhow::ensure!(!serves(&crd, "v2"), "v2 is served by a release that lacks it");
     wait_for_no_canary(cluster).await

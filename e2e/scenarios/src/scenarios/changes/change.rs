@@ -25,6 +25,9 @@ pub(in super::super) enum BundleChange {
     WebhookNames,
     /// The path of each webhook.
     WebhookPaths,
+    /// The versions that webhooks receive: the older release any, the newer only its newest, so that the API server
+    /// converts objects for them.
+    WebhookVersions,
     /// One replica, and nothing else.
     OneReplica,
     /// The strategy `Recreate`, and nothing else.
@@ -49,7 +52,7 @@ pub(in super::super) enum BundleChange {
 
 impl BundleChange {
     /// Every single change.
-    pub(in super::super) const EACH: [Self; 16] = [
+    pub(in super::super) const EACH: [Self; 17] = [
         Self::TargetPort,
         Self::ServicePorts,
         Self::ConversionPort,
@@ -57,6 +60,7 @@ impl BundleChange {
         Self::DeploymentName,
         Self::WebhookNames,
         Self::WebhookPaths,
+        Self::WebhookVersions,
         Self::OneReplica,
         Self::Recreate,
         Self::MaxUnavailable,
@@ -161,6 +165,10 @@ impl BundleChange {
                 ];
                 variant.add_arguments(&paths);
             }
+            Self::WebhookVersions if newer => {
+                variant.replace("apiVersions: [v2, v1, v1beta1]\n", "apiVersions: [v2]\n");
+            }
+            Self::WebhookVersions => variant.replace("apiVersions: [v1, v1beta1]\n", "apiVersions: ['*']\n"),
             Self::SlowPods => variant.delay_readiness(SLOW),
             Self::OneReplica => variant.replace("replicas: 2\n", "replicas: 1\n"),
             Self::Recreate => variant.set_strategy("{type: Recreate}"),

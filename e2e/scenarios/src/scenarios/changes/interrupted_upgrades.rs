@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     load::Load,
-    resource::Expectation,
     sample,
     scenarios::traffic,
     steps::{self, PATIENCE, check, get, succeed, until},
@@ -36,7 +35,7 @@ pub(in super::super) async fn a_source_changes_during_an_upgrade_without_a_faile
         tokio::time::sleep(AFTERWARDS).await;
         outcome.record_requests("calls afterwards", &load.lap());
     }
-    load.stop().await;
+    outcome.record_served(&load.stop().await, &[false, true]);
     outcome.check()
 }
 
@@ -55,7 +54,7 @@ pub(in super::super) async fn a_selector_is_reverted_during_an_upgrade_without_a
     outcome.record_step(&older, set(cluster, "sample", &older).await, &load);
     tokio::time::sleep(AFTERWARDS).await;
     outcome.record_requests("calls afterwards", &load.lap());
-    load.stop().await;
+    outcome.record_served(&load.stop().await, &[false, true, false]);
     outcome.check()
 }
 
@@ -79,7 +78,7 @@ pub(in super::super) async fn pods_restart_during_an_upgrade_without_a_failed_ca
         tokio::time::sleep(AFTERWARDS).await;
         outcome.record_requests("calls afterwards", &load.lap());
     }
-    load.stop().await;
+    outcome.record_served(&load.stop().await, &[false, true, false]);
     outcome.check()
 }
 
@@ -87,8 +86,7 @@ pub(in super::super) async fn pods_restart_during_an_upgrade_without_a_failed_ca
 async fn install_under_load(cluster: &TestCluster, older: &str) -> anyhow::Result<Load> {
     let folder = cluster.operator.bundle_dir.join(older);
     steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
-    let versions = ["v1", "v1beta1"];
-    let load = traffic::start_at(cluster, traffic::NAMESPACE, &versions, Expectation::Admitted).await?;
+    let load = traffic::start_at_with_newest(cluster).await?;
     load.at_least(100).await?;
     Ok(load)
 }

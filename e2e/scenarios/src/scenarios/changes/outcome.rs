@@ -1,6 +1,9 @@
 //! The problems of an upgrade under load: all of them, not only the first.
 
-use crate::load::{Load, Report};
+use crate::{
+    load::{Load, Report},
+    scenarios::traffic::NEWEST,
+};
 
 /// The maximum number of failures that are listed for each step.
 const MOST_LISTED: usize = 3;
@@ -34,6 +37,13 @@ impl UpgradeOutcome {
             .map(|failure| failure.text.clone())
             .collect();
         self.record_failures(what, requests, &failures);
+    }
+
+    /// Adds a problem unless the newest version was served or not as in `states`.
+    pub(super) fn record_served(&mut self, report: &Report, states: &[bool]) {
+        if let Err(error) = report.check_served(NEWEST, states) {
+            self.record_problem(&format!("{error:#}"));
+        }
     }
 
     /// Adds the first failures of `all` requests or checks.

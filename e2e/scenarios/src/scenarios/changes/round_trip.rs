@@ -24,9 +24,6 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// How long the load continues after an upgrade, so that pods which terminate late are covered.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(6);
 
-/// The versions of the older bundle.
-const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-
 /// Installs the older bundle, upgrades it and downgrades it again: no call fails, and each step ends in time.
 pub(in super::super) async fn upgrades_and_downgrades(
     cluster: &TestCluster,
@@ -36,7 +33,7 @@ pub(in super::super) async fn upgrades_and_downgrades(
     let (older, newer) = (change.older(cluster)?, change.newer(cluster)?);
     let folder = cluster.operator.bundle_dir.join(&older);
     steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
-    let load = traffic::start_at(cluster, traffic::NAMESPACE, &VERSIONS, Expectation::Admitted).await?;
+    let load = traffic::start_at_with_newest(cluster).await?;
     let (bursts, allowances) = (Bursts::start(cluster).await?, Allowances::start(cluster));
     load.at_least(100).await?;
 
@@ -62,7 +59,7 @@ pub(in super::super) async fn upgrades_and_downgrades(
         ?change,
         requests = report.requests,
         failed = report.failed,
-        a_second = VERSIONS
+        a_second = traffic::COMMON
             .map(|version| format!("{version}: {:.1}", report.rate_at(version)))
             .join(", "),
         at_once = bursts.requests,
@@ -71,6 +68,7 @@ pub(in super::super) async fn upgrades_and_downgrades(
         lacking = allowances.lacking.len(),
         "Sent"
     );
+    outcome.record_served(&report, &[false, true, false]);
     outcome.record_failures("concurrent reads", bursts.requests, &bursts.failures);
     outcome.record_failures(
         "checks of the pods' rights",
