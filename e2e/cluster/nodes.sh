@@ -69,7 +69,7 @@ start_nodes() {
     mkdir -p "$logs/node-$number/running"
     keep_node_running "$number" &
   done
-  export E2E_REGISTRY E2E_PRIVATE_REGISTRY
+  export E2E_REGISTRY E2E_PRIVATE_REGISTRY E2E_SECRET_DELAY=$((E2E_SYNC_FREQUENCY * 3 / 2))
   E2E_REGISTRY=$(url_host "$api_host"):5000
   E2E_PRIVATE_REGISTRY=$(url_host "$api_host"):5001
   echo "$E2E_REGISTRY" >"$plane/registry"

@@ -16,7 +16,7 @@ use windlass_scenarios::{
     cluster_pool::{ClusterPool, Existing},
     helm, sample,
     scenario_durations::ScenarioDurations,
-    scenarios::{SCENARIOS, Scenario},
+    scenarios::{Bed, SCENARIOS, Scenario},
     trial,
 };
 
@@ -26,6 +26,10 @@ pub(crate) struct Arguments {
     /// Names of scenarios, or parts of names [default: all].
     #[arg(value_name = "SCENARIO")]
     scenarios: Vec<String>,
+
+    /// Where the scenarios run: those of another bed are not selected.
+    #[arg(long, env = "E2E_BED", value_name = "BED", value_parser = bed, default_value = "api-server")]
+    bed: Bed,
 
     /// Skip scenarios whose steps another scenario contains.
     #[arg(long)]
@@ -51,8 +55,9 @@ pub(crate) struct Arguments {
 ///
 /// When a selected scenario or cluster does not exist.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let mut selected = selected(&arguments.scenarios)?;
-    let did_everything = selected.len() == SCENARIOS.len();
+    let mut selected = selected(&arguments.scenarios, arguments.bed)?;
+    // Scenarios on the API server use every right.
+    let did_everything = arguments.scenarios.is_empty() && arguments.bed == Bed::ApiServer;
     if arguments.brief {
         selected.retain(|scenario| scenario.within.is_none());
     }
@@ -67,7 +72,6 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let can = |disruption: &Disruption| match disruption {
         Disruption::Restart | Disruption::Pause => clusters.iter().all(Existing::may_be_killed),
         Disruption::Faults => false,
-        Disruption::Nodes => clusters.iter().all(Existing::has_nodes),
         Disruption::Controllers | Disruption::AdmissionPolicies | Disruption::Impersonation => true,
         Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
         Disruption::Cainjector => std::env::var_os(cainjector::PROGRAM).is_some(),
@@ -149,7 +153,6 @@ fn unavailable_reason(disruption: Disruption) -> &'static str {
         Disruption::Restart | Disruption::Pause => {
             "the processes of etcd and kube-apiserver are unknown: set --control-planes"
         }
-        Disruption::Nodes => "only e2e/cluster/run starts real nodes",
         Disruption::Faults => "only the sandbox can inject faults",
         Disruption::Controllers => "this cluster runs no controllers",
         Disruption::AdmissionPolicies => "this cluster has no admission policies",
@@ -164,17 +167,36 @@ fn unavailable_reason(disruption: Disruption) -> &'static str {
     }
 }
 
-/// Returns the scenarios whose name contains one of `names`; all if `names` is empty.
-fn selected(names: &[String]) -> anyhow::Result<Vec<&'static Scenario>> {
+/// Returns the scenarios of a bed whose name contains one of `names`; all if `names` is empty.
+fn selected(names: &[String], bed: Bed) -> anyhow::Result<Vec<&'static Scenario>> {
     let matches = |name: &str, scenario: &Scenario| scenario.name.contains(name);
+    let on_bed: Vec<_> = SCENARIOS
+        .iter()
+        .filter(|scenario| scenario.beds.contains(&bed))
+        .collect();
     for name in names {
-        if !SCENARIOS.iter().any(|scenario| matches(name, scenario)) {
-            bail!("there is no scenario {name:?}; --list names all");
+        if on_bed.iter().any(|scenario| matches(name, scenario)) {
+            continue;
+        }
+        match SCENARIOS.iter().find(|scenario| matches(name, scenario)) {
+            Some(other) => bail!(
+                "{} runs on {:?}, not on {bed:?}; see --bed",
+                other.name,
+                other.beds
+            ),
+            None => bail!("there is no scenario {name:?}; --list names all"),
         }
     }
     let all = names.is_empty();
-    Ok(SCENARIOS
-        .iter()
-        .filter(|scenario| all || names.iter().any(|name| matches(name, scenario)))
-        .collect())
+    let is_selected = |scenario: &&Scenario| all || names.iter().any(|name| matches(name, scenario));
+    Ok(on_bed.into_iter().filter(is_selected).collect())
+}
+
+/// Parses a bed with a cluster of its own.
+fn bed(name: &str) -> Result<Bed, String> {
+    match name {
+        "api-server" => Ok(Bed::ApiServer),
+        "cluster" => Ok(Bed::Cluster),
+        _ => Err("expected api-server or cluster".to_owned()),
+    }
 }

@@ -1,10 +1,13 @@
-//! Runs every scenario on the sandbox, each in its own test cluster.
+//! Runs the scenarios of the sandbox, each in its own test cluster.
 
 use std::{path::Path, process::ExitCode, sync::Arc};
 
 use libtest_mimic::{Arguments, Trial};
 use windlass_scenarios::{
-    cluster::Disruption, programs, scenario_durations::ScenarioDurations, scenarios::SCENARIOS, trial,
+    programs,
+    scenario_durations::ScenarioDurations,
+    scenarios::{Bed, SCENARIOS},
+    trial,
 };
 
 fn main() -> ExitCode {
@@ -18,23 +21,12 @@ fn main() -> ExitCode {
     let durations = Arc::new(ScenarioDurations::default());
     let trials = SCENARIOS
         .iter()
+        .filter(|scenario| scenario.beds.contains(&Bed::Sandbox))
         .map(|scenario| {
-            // Programs built with controller-runtime need more of an API server than the sandbox has, which
-            // runs only the controllers of Deployments.
-            let lacks = [
-                Disruption::ControllerRuntime,
-                Disruption::Cainjector,
-                Disruption::Helm,
-                Disruption::Controllers,
-                Disruption::AdmissionPolicies,
-                Disruption::Impersonation,
-            ];
-            let is_left_out = scenario.needs.iter().any(|need| lacks.contains(need));
             let durations = durations.clone();
             Trial::test(scenario.name, move || {
                 trial::run_on_sandbox(scenario, program, &durations)
             })
-            .with_ignored_flag(is_left_out)
         })
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);

@@ -45,8 +45,6 @@ pub enum Disruption {
     AdmissionPolicies,
     /// The API server supports impersonation.
     Impersonation,
-    /// Real nodes run the pods: see `e2e/cluster/run`.
-    Nodes,
 }
 
 /// An existing cluster, as named on the command line.
@@ -226,7 +224,7 @@ impl BackingCluster {
         let network = match named.pods {
             Pods::Simulated(network) => network,
             Pods::Nodes(registry) => {
-                program_images::push(&registry.to_string(), &options.images).await?;
+                program_images::ensure(&registry.to_string(), &options.images).await?;
                 return Ok(None);
             }
         };

@@ -70,11 +70,6 @@ impl Existing {
         self.folder.is_some()
     }
 
-    /// Whether it has nodes of its own.
-    pub fn has_nodes(&self) -> bool {
-        matches!(self.pods, Pods::Nodes(_))
-    }
-
     /// The audit log, if there is one.
     pub fn audit_log(&self) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join("audit.log"))

@@ -1,7 +1,7 @@
 //! Images with local programs, for the nodes of a cluster.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -11,11 +11,31 @@ use oci::{
     ImageReference, PackedImage, PackedLayer, RegistriesConfig, RegistryClient, RegistryCredentials,
     RegistryOptions, registries::RegistryEntry,
 };
+use parking_lot::Mutex;
 use serde_json::json;
 use windlass_node::Program;
 
+/// The images that this process has pushed: each names the same program in all scenarios.
+static PUSHED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
 /// The user of the images, as in the image of Windlass.
 const USER: &str = "65532:65532";
+
+/// Pushes the images that this process has not pushed yet.
+///
+/// # Errors
+///
+/// As [`push`].
+pub(crate) async fn ensure(registry: &str, images: &BTreeMap<String, Program>) -> anyhow::Result<()> {
+    let is_missing = |name: &str| !PUSHED.lock().contains(name);
+    let missing = images.iter().filter(|(name, _)| is_missing(name));
+    let missing: BTreeMap<_, _> = missing
+        .map(|(name, program)| (name.clone(), program.clone()))
+        .collect();
+    push(registry, &missing).await?;
+    PUSHED.lock().extend(missing.into_keys());
+    Ok(())
+}
 
 /// Packs programs with their libraries, and pushes them to a registry without TLS, from which the nodes pull
 /// every image. Returns the pushed images by digest, in the same order.

@@ -15,7 +15,7 @@ use windlass_object::names;
 use crate::request::{self, RequestAnswer};
 
 /// The default timeout of waits.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The interval between two observations.
 const LOOK: Duration = Duration::from_millis(50);

@@ -67,7 +67,11 @@ fn run(
     };
     runtime.block_on(async {
         let started = Instant::now();
-        let cluster = async { TestCluster::on(backing.await?, TestClusterOptions::new(program)).await };
+        let cluster = async {
+            let backing = backing.await?;
+            let options = TestClusterOptions::for_cluster(program, &backing)?;
+            TestCluster::on(backing, options).await
+        };
         let mut cluster = match cluster.await {
             Ok(cluster) => cluster,
             Err(error) => return (Err(format!("{error:?}").into()), false),

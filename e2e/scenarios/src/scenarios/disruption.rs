@@ -153,8 +153,7 @@ async fn disrupt(
         | Disruption::Helm
         | Disruption::Controllers
         | Disruption::AdmissionPolicies
-        | Disruption::Impersonation
-        | Disruption::Nodes => {
+        | Disruption::Impersonation => {
             anyhow::bail!("this is a feature of a cluster, not a disruption")
         }
     }

@@ -9,10 +9,17 @@ use std::{
 use windlass::commands::manifests;
 use windlass_node::Program;
 
-use crate::{operator, programs, sample, steps};
+use crate::{cluster::BackingCluster, operator, programs, sample, steps};
 
 /// The variable with the seconds that each pod needs for its images: 20 in a full run.
 const READY_AFTER: &str = "WINDLASS_E2E_READY_AFTER";
+
+/// The variable with the seconds after which each pod of a real node has a changed Secret.
+const SECRET_DELAY: &str = "E2E_SECRET_DELAY";
+
+/// The delay of a kubelet with its default configuration: it updates the Secrets of a pod every minute, and at
+/// most half a minute later.
+const KUBELET_DELAY: Duration = Duration::from_secs(90);
 
 /// The options of a test cluster.
 #[derive(Clone, Debug)]
@@ -52,6 +59,19 @@ impl TestClusterOptions {
             images: Vec::new(),
             operator_arguments: Vec::new(),
         }
+    }
+
+    /// The usual options for a cluster: its own nodes update Secrets as [`SECRET_DELAY`] tells.
+    ///
+    /// # Errors
+    ///
+    /// Fails if that is not a number.
+    pub fn for_cluster(program: impl Into<PathBuf>, cluster: &BackingCluster) -> anyhow::Result<Self> {
+        let mut options = Self::new(program);
+        if cluster.has_nodes() {
+            options.refresh_delay = Duration::ZERO..=steps::duration_in(SECRET_DELAY, KUBELET_DELAY)?;
+        }
+        Ok(options)
     }
 
     /// The program of the operator, and the first argument that selects it.
