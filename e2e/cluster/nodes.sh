@@ -107,7 +107,8 @@ keep_node_running() {
     node=$!
     echo "$node" >"$folder/running/node.pid"
     connect_node "$1" "$node"
-    wait || true
+    # Bash reports processes that are killed.
+    wait 2>/dev/null || true
     ip link delete "node-$1" 2>/dev/null || true
     while [ -e "$folder/running/node.stop" ]; do
       sleep 0.1

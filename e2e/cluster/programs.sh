@@ -12,7 +12,8 @@ restart_always() {
   while :; do
     "$program" "$@" </dev/null >>"$folder/$program.log" 2>&1 &
     echo "$!" >"$folder/running/$program.pid"
-    wait "$!" || true
+    # Bash reports processes that are killed.
+    wait "$!" 2>/dev/null || true
     while [ -e "$folder/running/$program.stop" ]; do
       sleep 0.1
     done
