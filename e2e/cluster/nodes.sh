@@ -31,7 +31,8 @@ missing_feature() { # NAME
 start_network() {
   check_kernel
   local number
-  ip link add nodes type bridge
+  # A bridge without an address changes its address when a node starts, and the other nodes lose it.
+  ip link add nodes address 02:00:00:00:00:00 type bridge
   for number in $(seq "$E2E_API_SERVERS"); do
     for_families add_address "$number"
   done
@@ -122,7 +123,7 @@ connect_node() {
   until [ "$(readlink "/proc/$2/ns/net")" != "$(readlink /proc/self/ns/net)" ]; do
     sleep 0.02
   done
-  ip link add "node-$1" type veth peer name eth0 netns "$2"
+  ip link add "node-$1" type veth peer name eth0 address "02:00:00:00:00:0$1" netns "$2"
   ip link set "node-$1" master nodes up
   for_families add_pod_route "$1"
 }
