@@ -57,7 +57,8 @@ start_nodes() {
   local plane=${planes[0]} number names=()
   local api_host
   api_host=$(api_address "$plane" 1)
-  write_proxy_configuration "$plane" control-plane "$api_host" >"$plane/kube-proxy.yaml"
+  # The control plane has no Node, for which kube-proxy would wait 30 s.
+  write_proxy_configuration "$plane" node-1 "$api_host" >"$plane/kube-proxy.yaml"
   keep_running "$plane" kube-proxy --config "$plane/kube-proxy.yaml"
   keep_running "$plane" kube-scheduler --kubeconfig "$plane/kube-scheduler.kubeconfig" --leader-elect=false \
     --bind-address 127.0.0.1
@@ -77,6 +78,9 @@ start_nodes() {
   until_done 30 registry curl --silent --fail --noproxy '*' "http://$E2E_REGISTRY/v2/"
   push_pause_image
   until_done 60 "${names[*]}" nodes_are_ready
+  for number in 1 $(seq 11 $((10 + E2E_NODES))); do
+    until_done 60 kube-proxy curl --silent --fail --noproxy '*' "http://$(url_host "$(node_address "$(first_family)" "$number")"):10256/healthz"
+  done
 }
 
 nodes_are_ready() {
