@@ -89,12 +89,12 @@ nodes_are_ready() {
   [ "$ready" = "$E2E_NODES" ]
 }
 
-# PLANE NAME ADDRESS: the configuration of kube-proxy.
+# PLANE NAME ADDRESS: the configuration of kube-proxy. Its mode nftables needs a feature gate before Kubernetes 1.31.
 write_proxy_configuration() {
   cat <<CONFIGURATION
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
-mode: nftables
+mode: $(is_kubernetes_since 1.31 && echo nftables || echo iptables)
 bindAddress: "$3"
 clientConnection: {kubeconfig: "$1/kube-proxy.kubeconfig"}
 clusterCIDR: "$(networks pods)"

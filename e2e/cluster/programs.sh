@@ -42,3 +42,8 @@ url_host() {
   *) echo "$1" ;;
   esac
 }
+
+# VERSION: reports whether the cluster's version of Kubernetes is VERSION or newer.
+is_kubernetes_since() {
+  [ "${E2E_KUBERNETES#1.}" -ge "${1#1.}" ]
+}

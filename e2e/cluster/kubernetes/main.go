@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
@@ -38,7 +39,7 @@ func main() {
 	case "kube-proxy":
 		os.Exit(cli.Run(proxy.NewProxyCommand()))
 	case "kubelet":
-		os.Exit(cli.Run(kubelet.NewKubeletCommand(context.Background())))
+		os.Exit(cli.Run(newKubeletCommand(kubelet.NewKubeletCommand)))
 	case "kubectl":
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -48,5 +49,17 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: kubernetes etcd|kube-apiserver|kube-controller-manager|kube-scheduler|kube-proxy|"+
 			"kubelet|kubectl [FLAGS]")
 		os.Exit(2)
+	}
+}
+
+// newKubeletCommand calls a constructor whose parameters depend on the version of Kubernetes.
+func newKubeletCommand(constructor any) *cobra.Command {
+	switch constructor := constructor.(type) {
+	case func() *cobra.Command:
+		return constructor()
+	case func(context.Context) *cobra.Command:
+		return constructor(context.Background())
+	default:
+		panic(fmt.Sprintf("kubelet.NewKubeletCommand is a %T", constructor))
 	}
 }
