@@ -8,6 +8,8 @@ use std::{
 use anyhow::Context;
 use tokio::process::Command;
 
+use crate::steps::{PATIENCE, check, until};
+
 /// The variable with the folder of the control plane.
 const CLUSTER: &str = "E2E_CLUSTER";
 
@@ -57,13 +59,26 @@ impl Nodes {
         self.kill(node, program).await
     }
 
-    /// Starts a program again that [`Nodes::stop`] stopped.
+    /// Starts everything that was stopped, and waits until it runs.
     ///
     /// # Errors
     ///
-    /// Fails if it is not stopped.
-    pub(crate) fn start(&self, node: u8, program: NodeProgram) -> anyhow::Result<()> {
-        fs::remove_file(self.stop_file(node, program.name())).context("the program is not stopped")
+    /// Fails if a program does not start.
+    pub(crate) async fn start_all(&self, node: u8) -> anyhow::Result<()> {
+        for program in ["node", "kubelet", "kube-proxy"] {
+            let stop = self.stop_file(node, program);
+            if !stop.exists() {
+                continue;
+            }
+            let before = self.read(node, program)?;
+            fs::remove_file(stop)?;
+            until(&format!("{program} of node-{node} runs"), PATIENCE, async || {
+                let now = self.read(node, program)?;
+                Ok(check(now != before, || "the previous process".to_owned()))
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     /// Kills a program of a node, which is restarted.
@@ -85,15 +100,6 @@ impl Nodes {
         fs::write(self.stop_file(node, "node"), "")?;
         let process = self.read(node, "node")?;
         execute(Command::new("kill").args(["-s", "KILL", &process])).await
-    }
-
-    /// Starts a node after [`Nodes::cut_power`].
-    ///
-    /// # Errors
-    ///
-    /// Fails if its power was not cut.
-    pub(crate) fn restore_power(&self, node: u8) -> anyhow::Result<()> {
-        fs::remove_file(self.stop_file(node, "node")).context("the node is not down")
     }
 
     /// Runs a command in the namespaces of a node.

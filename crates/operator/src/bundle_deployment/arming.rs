@@ -21,7 +21,7 @@ use super::{
 use crate::install::{
     plan::{Phase, Plan, Stage, staged, waits_for_proof},
     status::Milestone,
-    traffic::{Converter, SwitchOrder, SwitchedCrd, Traffic},
+    traffic::{ConvertedBy, SwitchOrder, SwitchedCrd, Traffic},
 };
 
 impl BundleReconciler {
@@ -119,7 +119,7 @@ impl BundleReconciler {
             };
             let mut live = self.crd(&key, desired).await?;
             let converter = live.as_deref().map(|live| converter(plan, traffic, live));
-            if matches!(converter, Some(Converter::Revision | Converter::Other)) {
+            if matches!(converter, Some(ConvertedBy::Revision | ConvertedBy::Other)) {
                 live = self.context.cluster.read(&key).await?.map(Arc::new);
             }
             crds.extend(live.map(|live| (live, desired)));
@@ -256,15 +256,15 @@ impl BundleReconciler {
 }
 
 /// Returns what converts the objects of a live CRD of a plan.
-fn converter(plan: &Plan, traffic: &Traffic, live: &Value) -> Converter {
+fn converter(plan: &Plan, traffic: &Traffic, live: &Value) -> ConvertedBy {
     let name = object::text(live, "/metadata/name").unwrap_or_default();
     let stanza = live.pointer("/spec/conversion").unwrap_or(&Value::Null);
     let Some(planned) = traffic.conversion(name) else {
-        return Converter::Unplanned;
+        return ConvertedBy::Unplanned;
     };
     match Conversion::from_stanza(name, stanza) {
-        _ if planned.matches(stanza) => Converter::Plan,
-        Some(conversion) if conversion.namespace == plan.namespace => Converter::Revision,
-        _ => Converter::Other,
+        _ if planned.matches(stanza) => ConvertedBy::Plan,
+        Some(conversion) if conversion.namespace == plan.namespace => ConvertedBy::Revision,
+        _ => ConvertedBy::Other,
     }
 }

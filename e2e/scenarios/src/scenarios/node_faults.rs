@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -14,6 +15,7 @@ use crate::{
     load::{Load, Report},
     nodes::{NodeProgram, Nodes, execute},
     operator,
+    request::text,
     sample::{self, NAMESPACE},
     steps::{self, check, is_rolled_out, list, until},
     test_cluster::TestCluster,
@@ -22,7 +24,10 @@ use crate::{
 /// The node that has the fault.
 const NODE: u8 = 1;
 
-/// How long a program is stopped, or a node is down.
+/// The Leases that kubelets renew.
+const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+
+/// How long a program is stopped. A node without power is down twice as long, so that its pods become unready.
 const DOWN: Duration = Duration::from_secs(30);
 
 /// The time limit for an operation or a recovery.
@@ -50,6 +55,11 @@ enum Activity {
 /// Runs a fault while Windlass is idle, and during each operation.
 pub(super) async fn operations_survive(cluster: &TestCluster, fault: NodeFault) -> anyhow::Result<()> {
     let nodes = Nodes::here()?;
+    let outcome = run_all(cluster, &nodes, fault).await;
+    nodes.start_all(NODE).await.and(outcome)
+}
+
+async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyhow::Result<()> {
     installation::install(cluster, &windlass::commands::manifests::image()).await?;
     install(cluster, "sample.v1").await?;
     let load = traffic::start_outlasting(cluster, &["v1", "v1beta1"]).await?;
@@ -62,10 +72,10 @@ pub(super) async fn operations_survive(cluster: &TestCluster, fault: NodeFault) 
         Activity::Rollback,
     ] {
         load.lap();
-        let (faulty, done) = tokio::join!(fault.cause(cluster, &nodes), activity.run(cluster));
+        let (faulty, done) = tokio::join!(fault.cause(cluster, nodes), activity.run(cluster));
         faulty?;
         done?;
-        recovered(cluster).await?;
+        recovered(cluster, &Timestamp::now()).await?;
         let report = load.lap();
         tracing::info!(?fault, ?activity, requests = report.requests, failed = report.failed, gap = ?report.longest_gap, "Recovered");
         if activity == Activity::Idle {
@@ -112,7 +122,10 @@ async fn install(cluster: &TestCluster, bundle: &str) -> anyhow::Result<()> {
 impl Activity {
     async fn run(self, cluster: &TestCluster) -> anyhow::Result<()> {
         match self {
-            Self::Idle => Ok(()),
+            Self::Idle => {
+                tokio::time::sleep(DOWN).await;
+                Ok(())
+            }
             Self::CaRotation => {
                 steps::rotate(&cluster.client, NAMESPACE, sample::CERTIFICATE, "ca", PATIENCE).await
             }
@@ -136,13 +149,13 @@ impl NodeFault {
             Self::Drained => return drain(cluster).await,
             Self::PowerLost => {
                 nodes.cut_power(NODE).await?;
-                tokio::time::sleep(DOWN).await;
-                return nodes.restore_power(NODE);
+                tokio::time::sleep(2 * DOWN).await;
+                return nodes.start_all(NODE).await;
             }
         };
         nodes.stop(NODE, program).await?;
         tokio::time::sleep(DOWN).await;
-        nodes.start(NODE, program)
+        nodes.start_all(NODE).await
     }
 }
 
@@ -166,10 +179,16 @@ async fn drain(cluster: &TestCluster) -> anyhow::Result<()> {
         .map(drop)
 }
 
-/// Waits until all nodes are ready, and all Deployments of Windlass and the sample are rolled out.
-async fn recovered(cluster: &TestCluster) -> anyhow::Result<()> {
+/// Waits until all kubelets have reported later than `since` that their nodes are ready, and all Deployments of Windlass and the sample are rolled out.
+async fn recovered(cluster: &TestCluster, since: &Timestamp) -> anyhow::Result<()> {
     until("nodes and Deployments have recovered", PATIENCE, async || {
         let mut missing = Vec::new();
+        for lease in list(&cluster.client, NODE_LEASES).await? {
+            let renewed: Option<Timestamp> = text(&lease, "/spec/renewTime").parse().ok();
+            if renewed.is_none_or(|renewed| renewed < *since) {
+                missing.push(format!("Lease {}", lease["metadata"]["name"]));
+            }
+        }
         for node in list(&cluster.client, "/api/v1/nodes").await? {
             let conditions = node["status"]["conditions"].as_array();
             let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";

@@ -29,6 +29,6 @@ pub use hold::{
 pub use interruption::{crowding, ending_old_pods_first, ends_old_pods_first, exclusion, makes_way};
 pub use network::admit_new_pods;
 pub use placed::Traffic;
-pub use switch_order::{Converter, SwitchOrder, SwitchedCrd, asks_for_conversion};
+pub use switch_order::{ConvertedBy, SwitchOrder, SwitchedCrd, asks_for_conversion};
 pub use template::original_template;
 pub use transition::transitional;

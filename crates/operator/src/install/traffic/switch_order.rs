@@ -20,12 +20,12 @@ pub struct SwitchedCrd<'a> {
     /// The CRD of the plan: its pods know these versions.
     pub desired: &'a Value,
     /// What converts now.
-    pub converter: Converter,
+    pub converter: ConvertedBy,
 }
 
 /// What converts the objects of a CRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Converter {
+pub enum ConvertedBy {
     /// Pods of the plan.
     Plan,
     /// Pods of another revision, and the plan converts, too.
@@ -79,10 +79,10 @@ impl SwitchOrder {
         let mut order = Self::default();
         for crd in crds {
             let converter = crd.converter;
-            let is_unswitched = matches!(converter, Converter::Revision | Converter::Other);
-            let is_switched = converter == Converter::Plan && are_switched;
+            let is_unswitched = matches!(converter, ConvertedBy::Revision | ConvertedBy::Other);
+            let is_switched = converter == ConvertedBy::Plan && are_switched;
             order.webhooks_first |= is_unswitched && crd.is_asked_for_unknown(&old);
-            order.observes_webhooks |= converter == Converter::Revision && are_switched;
+            order.observes_webhooks |= converter == ConvertedBy::Revision && are_switched;
             order.observes_conversions |= crd.is_asked_for_new(&pending, &old) || crd.surprises_new(&pending);
             order.serves_later |= crd.surprises_old(&old) || (is_switched && crd.added().next().is_some());
         }
@@ -114,7 +114,7 @@ impl SwitchedCrd<'_> {
     /// Whether the webhooks `pending` ask for a version that the pods of the other revision may not know: it is neither stored nor
     /// named by the webhooks `old`.
     fn is_asked_for_new(&self, pending: &[Value], old: &[Value]) -> bool {
-        if self.converter == Converter::Unplanned {
+        if self.converter == ConvertedBy::Unplanned {
             return false;
         }
         let crds = [self.live, self.desired];

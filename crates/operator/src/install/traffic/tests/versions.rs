@@ -9,7 +9,7 @@ use windlass_crd::{
     version_name, versions,
 };
 
-use super::super::{Converter, SwitchOrder, SwitchedCrd};
+use super::super::{ConvertedBy, SwitchOrder, SwitchedCrd};
 
 const STORED: &str = "v1";
 
@@ -210,9 +210,9 @@ impl World {
             live: &live,
             desired: &desired,
             converter: if is_switched {
-                Converter::Plan
+                ConvertedBy::Plan
             } else {
-                Converter::Revision
+                ConvertedBy::Revision
             },
         };
         let webhook = |revision: usize| [revisions[revision].webhook(revision)];
