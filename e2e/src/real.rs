@@ -16,7 +16,7 @@ use windlass_scenarios::{
     cluster_pool::{ClusterPool, Existing},
     helm, sample,
     scenario_durations::ScenarioDurations,
-    scenarios::{Bed, SCENARIOS, Scenario},
+    scenarios::{SCENARIOS, Scenario, TestBed},
     trial,
 };
 
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 
     /// Where the scenarios run: those of another bed are not selected.
     #[arg(long, env = "E2E_BED", value_name = "BED", value_parser = bed, default_value = "api-server")]
-    bed: Bed,
+    bed: TestBed,
 
     /// Skip scenarios whose steps another scenario contains.
     #[arg(long)]
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut selected = selected(&arguments.scenarios, arguments.bed)?;
     // Scenarios on the API server use every right.
-    let did_everything = arguments.scenarios.is_empty() && arguments.bed == Bed::ApiServer;
+    let did_everything = arguments.scenarios.is_empty() && arguments.bed == TestBed::ApiServer;
     if arguments.brief {
         selected.retain(|scenario| scenario.within.is_none());
     }
@@ -168,7 +168,7 @@ fn unavailable_reason(disruption: Disruption) -> &'static str {
 }
 
 /// Returns the scenarios of a bed whose name contains one of `names`; all if `names` is empty.
-fn selected(names: &[String], bed: Bed) -> anyhow::Result<Vec<&'static Scenario>> {
+fn selected(names: &[String], bed: TestBed) -> anyhow::Result<Vec<&'static Scenario>> {
     let matches = |name: &str, scenario: &Scenario| scenario.name.contains(name);
     let on_bed: Vec<_> = SCENARIOS
         .iter()
@@ -193,10 +193,10 @@ fn selected(names: &[String], bed: Bed) -> anyhow::Result<Vec<&'static Scenario>
 }
 
 /// Parses a bed with a cluster of its own.
-fn bed(name: &str) -> Result<Bed, String> {
+fn bed(name: &str) -> Result<TestBed, String> {
     match name {
-        "api-server" => Ok(Bed::ApiServer),
-        "cluster" => Ok(Bed::Cluster),
+        "api-server" => Ok(TestBed::ApiServer),
+        "cluster" => Ok(TestBed::Cluster),
         _ => Err("expected api-server or cluster".to_owned()),
     }
 }

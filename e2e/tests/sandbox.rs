@@ -6,7 +6,7 @@ use libtest_mimic::{Arguments, Trial};
 use windlass_scenarios::{
     programs,
     scenario_durations::ScenarioDurations,
-    scenarios::{Bed, SCENARIOS},
+    scenarios::{SCENARIOS, TestBed},
     trial,
 };
 
@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let durations = Arc::new(ScenarioDurations::default());
     let trials = SCENARIOS
         .iter()
-        .filter(|scenario| scenario.beds.contains(&Bed::Sandbox))
+        .filter(|scenario| scenario.beds.contains(&TestBed::Sandbox))
         .map(|scenario| {
             let durations = durations.clone();
             Trial::test(scenario.name, move || {

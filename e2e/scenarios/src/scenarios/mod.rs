@@ -102,7 +102,7 @@ type Outcome<'a> = Pin<Box<dyn Future<Output = anyhow::Result<()>> + 'a>>;
 
 /// Where scenarios run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bed {
+pub enum TestBed {
     /// The sandbox: what Windlass itself rejects, messages, catalogs and injected faults.
     Sandbox,
     /// A real API server with a simulated node: what depends on its rules, but not on pods.
@@ -117,7 +117,7 @@ pub struct Scenario {
     /// The name, which selects the scenario.
     pub name: &'static str,
     /// Where the scenario proves most; at most two beds.
-    pub beds: &'static [Bed],
+    pub beds: &'static [TestBed],
     /// Disruptions of the cluster that the scenario causes; the cluster must support them.
     pub needs: &'static [Disruption],
     /// A scenario that includes this one.
@@ -162,7 +162,7 @@ macro_rules! scenarios {
     })*) => {
         /// Every scenario.
         pub static SCENARIOS: &[Scenario] = {
-            use Bed::{ApiServer, Cluster, Sandbox};
+            use TestBed::{ApiServer, Cluster, Sandbox};
             &[
                 $($(Scenario {
                     name: stringify!($name),
@@ -412,11 +412,11 @@ scenarios! {
     }
     [Cluster] {
         install::all_three_webhook_kinds_are_armed_and_serve,
-        node_faults::a_stopped_kubelet_fails_no_more_calls_during_operations = operations_survive(NodeFault::KubeletStopped),
-        node_faults::a_killed_containerd_fails_no_more_calls_during_operations = operations_survive(NodeFault::ContainerdKilled),
-        node_faults::a_stopped_kube_proxy_fails_no_more_calls_during_operations = operations_survive(NodeFault::KubeProxyStopped),
-        node_faults::a_drained_node_fails_no_more_calls_during_operations = operations_survive(NodeFault::Drained),
-        node_faults::a_power_loss_fails_no_more_calls_during_operations = operations_survive(NodeFault::PowerLost),
+        node_faults::operations_survive_a_stopped_kubelet = operations_survive(NodeFault::KubeletStopped),
+        node_faults::operations_survive_a_killed_containerd = operations_survive(NodeFault::ContainerdKilled),
+        node_faults::operations_survive_a_stopped_kube_proxy = operations_survive(NodeFault::KubeProxyStopped),
+        node_faults::operations_survive_a_drained_node = operations_survive(NodeFault::Drained),
+        node_faults::operations_survive_a_power_loss = operations_survive(NodeFault::PowerLost),
     }
     [Sandbox, ApiServer] {
         changes::webhooks_move_to_another_deployment_without_a_failed_call = upgrades_and_downgrades(BundleChange::Split),
@@ -463,7 +463,7 @@ mod tests {
         for scenario in SCENARIOS {
             let is_supported = scenario.needs.iter().all(|need| supported.contains(need));
             assert!(
-                is_supported || !scenario.beds.contains(&Bed::Sandbox),
+                is_supported || !scenario.beds.contains(&TestBed::Sandbox),
                 "{scenario:?}"
             );
         }

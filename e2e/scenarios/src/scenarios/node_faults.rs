@@ -1,6 +1,6 @@
 //! Faults of nodes during the operations of an administrator, and while Windlass is idle.
 //!
-//! Windlass and the sample run as they are shipped. A fault may fail calls by itself, since a node that
+//! Windlass and the sample run as they are shipped. A fault alone may fail calls, since a node that
 //! loses power takes ready endpoints with it. An operation must not add to them.
 
 use std::time::Duration;

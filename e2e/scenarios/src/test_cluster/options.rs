@@ -61,7 +61,7 @@ impl TestClusterOptions {
         }
     }
 
-    /// The usual options for a cluster: its own nodes update Secrets as [`SECRET_DELAY`] tells.
+    /// The usual options for a cluster: `E2E_SECRET_DELAY` has the delay of its own nodes.
     ///
     /// # Errors
     ///
