@@ -64,21 +64,36 @@ impl Nodes {
     /// # Errors
     ///
     /// Fails if a program does not start.
-    pub(crate) async fn start_all(&self, node: u8) -> anyhow::Result<()> {
-        for program in ["node", "kubelet", "kube-proxy"] {
-            let stop = self.stop_file(node, program);
-            if !stop.exists() {
-                continue;
+    pub(crate) async fn start_all(&self) -> anyhow::Result<()> {
+        for node in 1..=self.count()? {
+            for program in ["node", "kubelet", "kube-proxy"] {
+                self.start(node, program).await?;
             }
-            let before = self.read(node, program)?;
-            fs::remove_file(stop)?;
-            until(&format!("{program} of node-{node} runs"), PATIENCE, async || {
-                let now = self.read(node, program)?;
-                Ok(check(now != before, || "the previous process".to_owned()))
-            })
-            .await?;
         }
         Ok(())
+    }
+
+    async fn start(&self, node: u8, program: &str) -> anyhow::Result<()> {
+        let stop = self.stop_file(node, program);
+        if !stop.exists() {
+            return Ok(());
+        }
+        let before = self.read(node, program)?;
+        fs::remove_file(stop)?;
+        until(&format!("{program} of node-{node} runs"), PATIENCE, async || {
+            let now = self.read(node, program)?;
+            Ok(check(now != before, || "the previous process".to_owned()))
+        })
+        .await
+    }
+
+    /// Returns the number of nodes.
+    fn count(&self) -> anyhow::Result<u8> {
+        let is_node = |number: &u8| self.folder.join(format!("node-{number}")).exists();
+        (1..=9)
+            .take_while(is_node)
+            .last()
+            .context("the cluster has no nodes")
     }
 
     /// Kills a program of a node, which is restarted.

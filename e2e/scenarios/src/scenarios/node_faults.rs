@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -21,9 +22,6 @@ use crate::{
     test_cluster::TestCluster,
 };
 
-/// The node that has the fault.
-const NODE: u8 = 1;
-
 /// The Leases that kubelets renew.
 const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
@@ -33,7 +31,7 @@ const DOWN: Duration = Duration::from_secs(30);
 /// The time limit for an operation or a recovery.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A fault of [`NODE`].
+/// A fault of a node that serves webhooks of the sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeFault {
     KubeletStopped,
@@ -56,7 +54,7 @@ enum Activity {
 pub(super) async fn operations_survive(cluster: &TestCluster, fault: NodeFault) -> anyhow::Result<()> {
     let nodes = Nodes::here()?;
     let outcome = run_all(cluster, &nodes, fault).await;
-    nodes.start_all(NODE).await.and(outcome)
+    nodes.start_all().await.and(outcome)
 }
 
 async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyhow::Result<()> {
@@ -72,7 +70,10 @@ async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyh
         Activity::Rollback,
     ] {
         load.lap();
-        let (faulty, done) = tokio::join!(fault.cause(cluster, nodes), activity.run(cluster));
+        let (faulty, done) = tokio::join!(
+            fault.cause(cluster, nodes, serving_node(cluster).await?),
+            activity.run(cluster)
+        );
         faulty?;
         done?;
         recovered(cluster, &Timestamp::now()).await?;
@@ -141,27 +142,36 @@ impl Activity {
 
 impl NodeFault {
     /// Causes the fault, and ends it.
-    async fn cause(self, cluster: &TestCluster, nodes: &Nodes) -> anyhow::Result<()> {
+    async fn cause(self, cluster: &TestCluster, nodes: &Nodes, node: u8) -> anyhow::Result<()> {
         let program = match self {
             Self::KubeletStopped => NodeProgram::Kubelet,
             Self::KubeProxyStopped => NodeProgram::KubeProxy,
-            Self::ContainerdKilled => return nodes.kill(NODE, NodeProgram::Containerd).await,
-            Self::Drained => return drain(cluster).await,
+            Self::ContainerdKilled => return nodes.kill(node, NodeProgram::Containerd).await,
+            Self::Drained => return drain(cluster, node).await,
             Self::PowerLost => {
-                nodes.cut_power(NODE).await?;
+                nodes.cut_power(node).await?;
                 tokio::time::sleep(2 * DOWN).await;
-                return nodes.start_all(NODE).await;
+                return nodes.start_all().await;
             }
         };
-        nodes.stop(NODE, program).await?;
+        nodes.stop(node, program).await?;
         tokio::time::sleep(DOWN).await;
-        nodes.start_all(NODE).await
+        nodes.start_all().await
     }
 }
 
+/// Returns the number of a node with a pod of the sample.
+async fn serving_node(cluster: &TestCluster) -> anyhow::Result<u8> {
+    let pods = list(&cluster.client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
+    let node = pods
+        .iter()
+        .find_map(|pod| text(pod, "/spec/nodeName").strip_prefix("node-"));
+    Ok(node.context("the sample has no pod")?.parse()?)
+}
+
 /// Drains the node as an administrator does, and makes it schedulable again.
-async fn drain(cluster: &TestCluster) -> anyhow::Result<()> {
-    let name = format!("node-{NODE}");
+async fn drain(cluster: &TestCluster, node: u8) -> anyhow::Result<()> {
+    let name = format!("node-{node}");
     let mut drain = Command::new("kubectl");
     drain.args([
         "drain",
