@@ -1,6 +1,7 @@
 //! Scenarios, each written once, and what they need to run.
 
 pub mod audit;
+mod busy_machine;
 pub mod cainjector;
 pub mod cluster;
 mod cluster_api;

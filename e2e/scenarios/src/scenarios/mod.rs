@@ -79,6 +79,7 @@ mod server_calls;
 mod service;
 mod service_address;
 mod service_endpoints;
+mod shipped;
 mod split_processes;
 mod stand_in;
 mod target;
@@ -411,6 +412,7 @@ scenarios! {
         idle::nothing_is_written_after_an_upgrade,
     }
     [Cluster] {
+        shipped::windlass_as_shipped_fails_no_call needs ControllerRuntime,
         install::all_three_webhook_kinds_are_armed_and_serve,
         node_faults::operations_survive_a_stopped_kubelet = operations_survive(NodeFault::KubeletStopped),
         node_faults::operations_survive_a_killed_containerd = operations_survive(NodeFault::ContainerdKilled),

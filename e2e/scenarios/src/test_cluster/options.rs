@@ -158,6 +158,18 @@ impl TestClusterOptions {
                 path: path.into(),
                 arguments: Vec::new(),
             };
+            for (release, versions) in [("sample.v1", "v1beta1,v1"), ("sample.v2", "v1beta1,v1,v2")] {
+                let mut server = server.clone();
+                server.arguments = [
+                    "--versions",
+                    versions,
+                    "--mutate-path=/mutate",
+                    "--validate-path=/validate",
+                ]
+                .map(str::to_owned)
+                .into();
+                images.insert(format!("{}:{release}", sample::CONTROLLER_RUNTIME_IMAGE), server);
+            }
             images.insert(format!("{}:v2", sample::CONTROLLER_RUNTIME_IMAGE), server);
         }
         Ok(windlass_node::NodeOptions {

@@ -1,19 +1,14 @@
 //! Repeated upgrades of a webhook server that is built with controller-runtime and shuts down like one.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-};
-
 use super::{
     bursts::Bursts,
     outcome::UpgradeOutcome,
     round_trip::{AFTERWARDS, set},
 };
-use crate::{resource::Expectation, sample, scenarios::traffic, steps, test_cluster::TestCluster};
+use crate::{
+    busy_machine::BusyMachine, resource::Expectation, sample, scenarios::traffic, steps,
+    test_cluster::TestCluster,
+};
 
 /// The variable with the number of upgrades; 20 in a full run.
 const ROUNDS: &str = "WINDLASS_E2E_ROUNDS";
@@ -21,26 +16,20 @@ const ROUNDS: &str = "WINDLASS_E2E_ROUNDS";
 /// The default number of upgrades.
 const FEW_ROUNDS: u64 = 3;
 
-/// The variable with the number of threads that load the CPU during the upgrades; the default is none.
-const BUSY: &str = "WINDLASS_E2E_BUSY";
-
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v2"];
-
-/// Threads that load the CPU until this is dropped.
-struct BusyMachine(Arc<AtomicBool>);
 
 pub(in super::super) async fn a_controller_runtime_server_is_upgraded_repeatedly(
     cluster: &TestCluster,
 ) -> anyhow::Result<()> {
     let _operator = cluster.operator.start()?;
-    let (rounds, busy) = (steps::number_in(ROUNDS, FEW_ROUNDS)?, steps::number_in(BUSY, 0)?);
+    let rounds = steps::number_in(ROUNDS, FEW_ROUNDS)?;
     let first = release(cluster, 1)?;
     let folder = cluster.operator.bundle_dir.join(&first);
     steps::install(&cluster.client, "sample", sample::NAMESPACE, &folder).await?;
     let load = traffic::start_at(cluster, traffic::NAMESPACE, &VERSIONS, Expectation::Admitted).await?;
     let bursts = Bursts::start(cluster).await?;
     load.at_least(100).await?;
-    let _busy = BusyMachine::start(busy);
+    let _busy = BusyMachine::start()?;
 
     let mut outcome = UpgradeOutcome::default();
     for round in 1..=rounds {
@@ -58,7 +47,6 @@ pub(in super::super) async fn a_controller_runtime_server_is_upgraded_repeatedly
     let bursts = bursts.finish().await?;
     tracing::info!(
         rounds,
-        busy,
         requests = report.requests,
         failed = report.failed,
         a_second = VERSIONS
@@ -124,25 +112,4 @@ fn release(cluster: &TestCluster, number: u64) -> anyhow::Result<String> {
         cluster.edit(&folder, &from, &to)?;
     }
     Ok(name)
-}
-
-impl BusyMachine {
-    fn start(threads: u64) -> Self {
-        let ended = Arc::new(AtomicBool::new(false));
-        for _ in 0..threads {
-            let ended = ended.clone();
-            thread::spawn(move || {
-                while !ended.load(Ordering::Relaxed) {
-                    std::hint::black_box((0..100_000_u64).sum::<u64>());
-                }
-            });
-        }
-        Self(ended)
-    }
-}
-
-impl Drop for BusyMachine {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
