@@ -86,8 +86,15 @@ impl BundleReconciler {
         owner: &FieldOwner,
         are_planned: impl Fn(&Kind) -> bool,
     ) -> Result<Vec<Value>, Halt> {
+        let unlisted = self.context.watches.unlisted();
         let mut callers: Vec<Value> = Vec::new();
         for kind in CALLER_KINDS.iter() {
+            let is_dispensable =
+                || !is_essential(kind) && !are_planned(kind) && self.owned(owner, kind).is_empty();
+            // From Kubernetes 1.37 on, such a list hangs instead of failing.
+            if unlisted.contains(kind) && is_dispensable() {
+                continue;
+            }
             match self.list_owned(owner, kind).await {
                 Ok(listed) => {
                     let known: Vec<_> = callers.iter().filter_map(ObjectKey::from_object).collect();
@@ -99,11 +106,7 @@ impl BundleReconciler {
                     );
                 }
                 Err(Halt::Error(error)) if is_unserved(&error) => {}
-                Err(Halt::Error(error))
-                    if is_refused(&error)
-                        && !is_essential(kind)
-                        && !are_planned(kind)
-                        && self.owned(owner, kind).is_empty() => {}
+                Err(Halt::Error(error)) if is_refused(&error) && is_dispensable() => {}
                 Err(halt) => return Err(halt),
             }
         }
