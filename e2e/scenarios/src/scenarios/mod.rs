@@ -421,6 +421,7 @@ scenarios! {
         node_faults::operations_survive_a_power_loss = operations_survive(NodeFault::PowerLost),
     }
     [Sandbox, ApiServer] {
+        changes::a_selector_changes_without_a_failed_call = upgrades_and_downgrades(BundleChange::Selector),
         changes::webhooks_move_to_another_deployment_without_a_failed_call = upgrades_and_downgrades(BundleChange::Split),
         changes::a_second_deployment_without_webhooks_is_upgraded = upgrades_and_downgrades(BundleChange::Companion),
         crash::an_install_resumes_from_every_write = resumes(AdminOperation::Install),
@@ -430,7 +431,6 @@ scenarios! {
     }
     [Sandbox, Cluster] {
         install::an_upgrade_under_load_fails_no_call,
-        changes::a_selector_changes_without_a_failed_call = upgrades_and_downgrades(BundleChange::Selector),
         rotation::the_leaf_rotates_under_load,
     }
     [ApiServer, Cluster] {
