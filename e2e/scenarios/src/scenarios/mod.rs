@@ -274,9 +274,9 @@ scenarios! {
         leader::a_target_is_repaired_without_a_leader,
         leader::a_terminated_leader_hands_over_immediately,
         idle::nothing_is_written_when_nothing_changes,
-        changes::webhooks_receive_another_version_without_a_failed_call = upgrades_and_downgrades(BundleChange::WebhookVersions),
     }
     [ApiServer] {
+        changes::webhooks_receive_another_version_without_a_failed_call = upgrades_and_downgrades(BundleChange::WebhookVersions),
         install::admission_webhooks_of_one_namespace_skip_others,
         doctor::doctor_finds_each_fault,
         documentation::every_documented_command_runs,
