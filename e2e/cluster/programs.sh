@@ -1,4 +1,4 @@
-# Functions that start programs and wait for them. The scripts of this folder source it; `programs_path` has the programs.
+# Functions that start programs and wait for them. The scripts of this folder source it.
 
 # FOLDER PROGRAM [ARGUMENT…]: runs a program in the background and restarts it when it ends, as systemd would. FOLDER gets
 # PROGRAM.log and running/PROGRAM.pid. The program stays down while running/PROGRAM.stop exists.

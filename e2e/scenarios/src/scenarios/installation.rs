@@ -1,6 +1,6 @@
 //! Windlass is installed by its manifests, upgraded, removed, and installed again. Its pods run on the node.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -81,17 +81,22 @@ pub(super) async fn windlass_is_installed_upgraded_and_removed_without_a_failed_
 
 /// Installs a bundle with the command: the pods of the manifests have no bundle folder.
 pub(super) async fn install_sample(cluster: &TestCluster) -> anyhow::Result<()> {
-    let folder = sample::bundle("sample.v1");
-    let folder = argument(&folder)?;
+    install_bundle(cluster, &sample::bundle("sample.v1")).await
+}
+
+/// Installs a bundle as `sample`, or upgrades to it, with the waits of a shipped Windlass.
+pub(super) async fn install_bundle(cluster: &TestCluster, folder: &Path) -> anyhow::Result<()> {
     let arguments = [
         "install",
-        folder,
+        argument(folder)?,
         "--namespace",
-        "sample-system",
+        sample::NAMESPACE,
         "--name",
         "sample",
+        "--timeout",
+        "15m",
     ];
-    cluster.command.succeed(&arguments).await.map(|_| ())
+    cluster.command.succeed(&arguments).await.map(drop)
 }
 
 /// Applies the manifests as `kubectl apply --server-side` does, with `image` and short waits, and waits until

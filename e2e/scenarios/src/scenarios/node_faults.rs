@@ -12,7 +12,6 @@ use tokio::process::Command;
 
 use super::{installation, traffic};
 use crate::{
-    command::argument,
     load::{Load, Report},
     nodes::{NodeProgram, Nodes, execute},
     operator,
@@ -59,7 +58,7 @@ pub(super) async fn operations_survive(cluster: &TestCluster, fault: NodeFault) 
 
 async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyhow::Result<()> {
     installation::install(cluster, &windlass::commands::manifests::image()).await?;
-    install(cluster, "sample.v1").await?;
+    installation::install_sample(cluster).await?;
     let load = traffic::start_outlasting(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let mut allowed = 0;
@@ -105,21 +104,6 @@ async fn finish(load: Load) -> anyhow::Result<()> {
     load.stop().await.check()
 }
 
-async fn install(cluster: &TestCluster, bundle: &str) -> anyhow::Result<()> {
-    let folder = sample::bundle(bundle);
-    let arguments = [
-        "install",
-        argument(&folder)?,
-        "--namespace",
-        NAMESPACE,
-        "--name",
-        "sample",
-        "--timeout",
-        "10m",
-    ];
-    cluster.command.succeed(&arguments).await.map(drop)
-}
-
 impl Activity {
     async fn run(self, cluster: &TestCluster) -> anyhow::Result<()> {
         match self {
@@ -130,7 +114,7 @@ impl Activity {
             Self::CaRotation => {
                 steps::rotate(&cluster.client, NAMESPACE, sample::CERTIFICATE, "ca", PATIENCE).await
             }
-            Self::Upgrade => install(cluster, "sample.v2").await,
+            Self::Upgrade => installation::install_bundle(cluster, &sample::bundle("sample.v2")).await,
             Self::Rollback => cluster
                 .command
                 .succeed(&["rollback", "sample", "--timeout", "10m"])

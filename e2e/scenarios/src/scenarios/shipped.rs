@@ -9,7 +9,6 @@ use windlass::commands::manifests;
 use super::{installation, traffic};
 use crate::{
     busy_machine::BusyMachine,
-    command::argument,
     load::Load,
     operator,
     sample::{self, NAMESPACE},
@@ -77,18 +76,7 @@ async fn run_round(cluster: &TestCluster, round: u64) -> anyhow::Result<()> {
 }
 
 async fn install(cluster: &TestCluster, release: &str) -> anyhow::Result<()> {
-    let folder = cluster.operator.bundle_dir.join(release);
-    let arguments = [
-        "install",
-        argument(&folder)?,
-        "--namespace",
-        NAMESPACE,
-        "--name",
-        "sample",
-        "--timeout",
-        "15m",
-    ];
-    cluster.command.succeed(&arguments).await.map(drop)
+    installation::install_bundle(cluster, &cluster.operator.bundle_dir.join(release)).await
 }
 
 async fn rotate(cluster: &TestCluster, load: &Load, what: &str) -> anyhow::Result<()> {

@@ -32,7 +32,7 @@ struct Crd {
     converter: usize,
 }
 
-/// What an API server has observed, and whether it is older than the last write that is waited for.
+/// What an API server has observed, and whether the operator still waits for it to observe a later write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct View {
     crd: Crd,
