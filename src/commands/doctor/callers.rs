@@ -278,7 +278,7 @@ impl SeenCaller {
 fn service_calls(object: &Value, kind: &TargetKind, key: &ObjectKey) -> Vec<ServiceCall> {
     let holders = kind.holders(object).into_iter();
     let calls = holders.filter_map(|holder| {
-        let called = CalledPort::of(object.pointer(&format!("{}/service", holder.pointer))?)?;
+        let called = CalledPort::from_reference(object.pointer(&format!("{}/service", holder.pointer))?)?;
         let webhook = holder.pointer.strip_suffix("/clientConfig").unwrap_or_default();
         let policy = object::text(object, &format!("{webhook}/failurePolicy"));
         Some(ServiceCall {

@@ -195,6 +195,6 @@ impl CaSourceReconciler {
 fn called_services(target: &Value, places: &InjectionScope) -> Option<Vec<CalledPort>> {
     let services = places
         .holders(target)
-        .map(|holder| CalledPort::of(target.pointer(&holder.pointer)?.get("service")?));
+        .map(|holder| CalledPort::from_reference(target.pointer(&holder.pointer)?.get("service")?));
     services.collect()
 }

@@ -35,7 +35,7 @@ impl CalledPort {
     pub fn all_of(object: &Value) -> BTreeSet<Self> {
         client_configs(object)
             .iter()
-            .filter_map(|client| Self::of(object.pointer(&format!("{client}/service"))?))
+            .filter_map(|client| Self::from_reference(object.pointer(&format!("{client}/service"))?))
             .collect()
     }
 
@@ -48,8 +48,8 @@ impl CalledPort {
         }
     }
 
-    /// What the reference to a Service names.
-    pub fn of(service: &Value) -> Option<Self> {
+    /// Reads the reference to a Service; `None` if it lacks a name.
+    pub fn from_reference(service: &Value) -> Option<Self> {
         Some(Self {
             namespace: object::text(service, "/namespace")?.to_owned(),
             service: object::text(service, "/name")?.to_owned(),
@@ -71,7 +71,7 @@ impl CalledPath {
         client_configs(object)
             .iter()
             .filter(|client| !is_ignored(client))
-            .filter_map(|client| Self::of(object.pointer(&format!("{client}/service"))?))
+            .filter_map(|client| Self::from_reference(object.pointer(&format!("{client}/service"))?))
             .collect()
     }
 
@@ -83,10 +83,10 @@ impl CalledPath {
         }
     }
 
-    /// What the reference to a Service names.
-    pub fn of(service: &Value) -> Option<Self> {
+    /// Reads the reference to a Service; `None` if it lacks a name.
+    pub fn from_reference(service: &Value) -> Option<Self> {
         Some(Self {
-            port: CalledPort::of(service)?,
+            port: CalledPort::from_reference(service)?,
             path: object::text(service, "/path").unwrap_or("/").to_owned(),
         })
     }

@@ -226,6 +226,8 @@ fn webhooks(configuration: &Value) -> impl Iterator<Item = Webhook<'_>> {
         .iter()
         .map(|value| Webhook {
             value,
-            call: value.pointer("/clientConfig/service").and_then(CalledPath::of),
+            call: value
+                .pointer("/clientConfig/service")
+                .and_then(CalledPath::from_reference),
         })
 }
