@@ -17,6 +17,7 @@ use windlass_cluster::{Kind, telemetry::Metrics, watch::UnlistedWatch, watches::
 use crate::{
     admission::CertificateResolver,
     listener::{ServeError, listen},
+    policies::PolicyStore,
 };
 
 /// The state that the endpoints report.
@@ -26,8 +27,15 @@ pub(crate) struct Health {
     pub watches: Watches,
     /// Metrics that `/metrics` returns.
     pub metrics: Arc<Metrics>,
-    /// The certificate that the process needs to be ready; `None` if it serves without one.
-    pub certificate: Option<Arc<CertificateResolver>>,
+    /// What a process that serves policies also needs to be ready.
+    pub policies: Option<PolicyReadiness>,
+}
+
+/// The certificate and the policies that AdmissionReviews are answered with.
+#[derive(Clone)]
+pub(crate) struct PolicyReadiness {
+    pub certificate: Arc<CertificateResolver>,
+    pub store: Arc<PolicyStore>,
 }
 
 /// Serves until `shutdown`.
@@ -72,14 +80,11 @@ fn router(health: Health) -> Router {
 }
 
 async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> (StatusCode, String) {
-    let unserved = health
-        .certificate
-        .filter(|certificate| !certificate.has_certificate());
-    if let Some(certificate) = unserved {
-        let text = format!("waiting for a certificate in {}", certificate.secret());
-        return (StatusCode::SERVICE_UNAVAILABLE, text);
-    }
     let is_ready = health.watches.are_complete();
+    let missing = health.policies.and_then(|policies| policies.missing());
+    if let Some(missing) = missing.filter(|_| is_ready) {
+        return (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {missing}"));
+    }
     let status = if is_ready {
         StatusCode::OK
     } else {
@@ -91,6 +96,17 @@ async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> (Stat
         brief(is_ready, &health.watches.unlisted())
     };
     (status, text)
+}
+
+impl PolicyReadiness {
+    /// Names what is missing.
+    fn missing(&self) -> Option<String> {
+        if !self.certificate.has_certificate() {
+            return Some(format!("a certificate in {}", self.certificate.secret()));
+        }
+        let is_complete = self.store.current().is_complete;
+        (!is_complete).then(|| "the first compilation of all policies".to_owned())
+    }
 }
 
 /// Reports whether the query requests details, as for kube-apiserver.
@@ -139,10 +155,13 @@ mod tests {
         net::{TcpSocket, TcpStream},
         time::timeout,
     };
+    use serde_json::json;
     use tower::{BoxError, service_fn};
     use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
+    use windlass_object::secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY};
 
     use super::*;
+    use crate::{admission::certificate::tests::certificate_and_key, policies::POLICY_KINDS};
 
     /// The health of a process without watches.
     fn health() -> Health {
@@ -154,7 +173,7 @@ mod tests {
         Health {
             watches: Watches::new(cluster, Arc::new(Index::new()), served).0,
             metrics: Arc::new(Metrics::new()),
-            certificate: None,
+            policies: None,
         }
     }
 
@@ -223,22 +242,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_policy_process_is_ready_only_with_a_certificate() {
+    async fn a_policy_process_is_ready_only_with_a_certificate_and_compiled_policies() {
         let mut health = health();
-        assert_eq!(
-            ready(State(health.clone()), RawQuery(None)).await.0,
-            StatusCode::OK
-        );
+        let status = async |health: &Health| ready(State(health.clone()), RawQuery(None)).await;
+        assert_eq!(status(&health).await.0, StatusCode::OK);
+
         let secret = kinds::SECRET.object(Some("windlass-system"), "windlass-policies-cert");
-        let certificate = CertificateResolver::new(Arc::new(Index::new()), secret);
-        health.certificate = Some(Arc::new(certificate));
-        let (status, text) = ready(State(health), RawQuery(None)).await;
-        assert_eq!(
-            (status, &*text),
-            (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "waiting for a certificate in Secret windlass-system/windlass-policies-cert"
-            )
-        );
+        let index = Arc::new(Index::new());
+        let certificate = Arc::new(CertificateResolver::new(index.clone(), secret));
+        let store = Arc::new(PolicyStore::without_metrics(index.clone()));
+        health.policies = Some(PolicyReadiness {
+            certificate,
+            store: store.clone(),
+        });
+        let waiting = |for_what: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {for_what}"));
+        let unserved = waiting("a certificate in Secret windlass-system/windlass-policies-cert");
+        assert_eq!(status(&health).await, unserved);
+
+        let (chain, key) = certificate_and_key();
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"namespace": "windlass-system", "name": "windlass-policies-cert"},
+            "data": {TLS_CERTIFICATE: chain, TLS_PRIVATE_KEY: key},
+        });
+        index.apply(&Watch::all(kinds::SECRET), secret);
+        for watch in POLICY_KINDS.map(Watch::all) {
+            index.begin_relist(&watch);
+            index.finish_relist(&watch);
+        }
+        let uncompiled = waiting("the first compilation of all policies");
+        assert_eq!(status(&health).await, uncompiled, "the kinds are listed only");
+        store.synced().await.unwrap();
+        assert_eq!(status(&health).await.0, StatusCode::OK);
     }
 }

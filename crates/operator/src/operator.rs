@@ -49,7 +49,7 @@ use crate::{
     context::{Context, RemoteTargets},
     controllers::Controllers,
     direct_injection, extension_config, extension_config_policies,
-    health::{self, Health},
+    health::{self, Health, PolicyReadiness},
     injection_target,
     interpretation::Interpretation,
     metrics::metrics,
@@ -474,7 +474,10 @@ impl Operator {
             let health = Health {
                 watches: context.watches.clone(),
                 metrics: context.metrics.clone(),
-                certificate: has_policies.then_some(certificate),
+                policies: has_policies.then(|| PolicyReadiness {
+                    certificate,
+                    store: context.policies.clone(),
+                }),
             };
             tasks.start_unfenced("health", health::serve(bind, health, ending.drained.clone()));
         }

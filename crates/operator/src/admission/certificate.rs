@@ -128,7 +128,7 @@ fn load(secret: &Value) -> Result<CertifiedKey, LoadCertificateError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use base64::{Engine, engine::general_purpose::STANDARD};
     use serde_json::json;
 
@@ -136,7 +136,7 @@ mod tests {
     use windlass_cluster::{kinds, watch::Watch};
 
     /// Returns a certificate and its key, as PEM.
-    fn certificate_and_key() -> (String, String) {
+    pub(crate) fn certificate_and_key() -> (String, String) {
         let issued = rcgen::generate_simple_self_signed(["windlass.windlass-system.svc".to_owned()]).unwrap();
         (
             STANDARD.encode(issued.cert.pem()),

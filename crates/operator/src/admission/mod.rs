@@ -5,7 +5,7 @@
 //! the certificate from the index, so that a new one needs no restart and no file.
 
 mod bodies;
-mod certificate;
+pub(crate) mod certificate;
 mod guard;
 pub(crate) mod review;
 mod server;

@@ -173,7 +173,7 @@ impl PolicyServer {
                 .await
                 .map_err(AnswerError::Evaluation)??
         };
-        let policies = self.store.current();
+        let policies = self.store.synced().await.map_err(AnswerError::Evaluation)?;
         // Without all policies the server cannot know that none denies the request.
         if !policies.is_complete {
             return Err(AnswerError::Unsynced);

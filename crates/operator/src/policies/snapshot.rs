@@ -27,7 +27,7 @@ pub(crate) struct PolicySnapshot {
     /// The policies with failure policy `Ignore`: only these can be suspended.
     suspendable: HashMap<PolicyKey, Arc<PolicyState>>,
     /// Whether all policies of the cluster are loaded.
-    pub(super) is_complete: bool,
+    pub(crate) is_complete: bool,
     /// Hexadecimal hash of the uids and generations.
     digest: String,
 }
