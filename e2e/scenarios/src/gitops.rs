@@ -88,7 +88,7 @@ impl Gitops {
         .await
     }
 
-    /// Ends the command and returns all lines. An exit code is no error: the summary counts errors.
+    /// Ends the command and returns all lines. The summary, not the exit code, counts errors.
     ///
     /// # Errors
     ///
