@@ -190,12 +190,16 @@ func (a *argo) wrote(result result, before, after *unstructured.Unstructured) bo
 	if version(before) == version(after) {
 		return false
 	}
-	// The output of kubectl, also for an update that only removes fields.
-	if !a.serverSide && strings.Contains(result.message, " configured") {
+	by := writers(before, after)
+	if slices.Contains(by, argoManager) || slices.Contains(by, argoApplicationManager) {
 		return true
 	}
-	by := writers(before, after)
-	return slices.Contains(by, argoManager) || slices.Contains(by, argoApplicationManager)
+	if a.serverSide || !strings.Contains(result.message, " configured") {
+		return false
+	}
+	// kubectl prints this also for a patch that changes nothing. An update that only removes fields names no writer, and
+	// leaves no difference if another client has restored them.
+	return before == nil || after == nil || len(by) == 0 || len(differences(before, after)) == 0
 }
 
 func newIDOfKey(key kube.ResourceKey) objectID {

@@ -64,6 +64,32 @@ func TestWritersAreTheManagersWithANewEntryOrTime(t *testing.T) {
 	}
 }
 
+func TestArgoWroteWhatNoOtherClientExplains(t *testing.T) {
+	at := func(version, bundle, managers string) *unstructured.Unstructured {
+		return parse(t, `{kind: CustomResourceDefinition, metadata: {resourceVersion: "`+version+`", managedFields: [`+managers+`]},
+			spec: {caBundle: `+bundle+`}}`)
+	}
+	const argocd = `{manager: argocd-controller, operation: Update, time: "2026-01-01T00:01:00Z"}`
+	const injected = `{manager: windlass-inject, operation: Apply, time: "2026-01-01T00:01:00Z"}`
+	before := at("1", "a", "")
+	for name, test := range map[string]struct {
+		message  string
+		after    *unstructured.Unstructured
+		expected bool
+	}{
+		"nothing was written":          {"a configured", before, false},
+		"its manager":                  {"a configured", at("2", "b", argocd), true},
+		"only fields were removed":     {"a configured", at("2", "b", ""), true},
+		"another client restored them": {"a configured", at("3", "a", injected), true},
+		"another client":               {"a configured", at("2", "b", injected), false},
+		"another client, no patch":     {"a unchanged", at("2", "b", injected), false},
+	} {
+		if wrote := (&argo{}).wrote(result{message: test.message}, before, test.after); wrote != test.expected {
+			t.Errorf("%s: %v", name, wrote)
+		}
+	}
+}
+
 func TestAStatusIsComputedAsByKstatus(t *testing.T) {
 	for status, expected := range map[string]string{
 		`{}`:                       "Current",

@@ -14,7 +14,7 @@ use windlass_scenarios::{
     audit, cainjector,
     cluster::{Access, Disruption},
     cluster_pool::{ClusterPool, Existing},
-    helm, sample,
+    gitops, helm, sample,
     scenario_durations::ScenarioDurations,
     scenarios::{SCENARIOS, Scenario, TestBed},
     trial,
@@ -75,6 +75,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Disruption::Controllers | Disruption::AdmissionPolicies | Disruption::Impersonation => true,
         Disruption::ControllerRuntime => std::env::var_os(sample::CONTROLLER_RUNTIME_PROGRAM).is_some(),
         Disruption::Cainjector => std::env::var_os(cainjector::PROGRAM).is_some(),
+        Disruption::Gitops => std::env::var_os(gitops::PROGRAM).is_some(),
         Disruption::Helm => std::env::var_os(helm::PROGRAM).is_some(),
     };
     let pool = Arc::new(ClusterPool::new(clusters.clone()));
@@ -164,6 +165,7 @@ fn unavailable_reason(disruption: Disruption) -> &'static str {
         Disruption::Cainjector => {
             "E2E_CAINJECTOR is not set: build the program with e2e/go-program cainjector"
         }
+        Disruption::Gitops => "E2E_GITOPS is not set: build the program with e2e/go-program gitops",
     }
 }
 

@@ -316,7 +316,8 @@ pub struct BundleDeploymentStatus {
     /// on its own. Ready: the installed revision works and matches the spec. An alert on Ready therefore
     /// covers two cases. If Available and Armed are True, the installed revision works, and only the next one
     /// is refused or waits (see its reason in `next`). Otherwise the installed revision itself is down.
-    /// Paused: reconciliation is paused; absent otherwise.
+    /// Paused: reconciliation is paused; absent otherwise. Stalled: Windlass has stopped until a user acts;
+    /// absent otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,

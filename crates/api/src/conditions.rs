@@ -5,6 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::{BundleDeployment, ServingCertificate};
 
+/// The condition that reports that Windlass has stopped until a user acts. GitOps tools then report a failure.
+pub const STALLED: &str = "Stalled";
+
 /// New status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionUpdate {
@@ -27,6 +30,9 @@ pub trait Conditions {
             .is_some_and(|condition| condition.status == "True")
     }
 
+    /// Sets the condition [`STALLED`] to `failure`, or removes it if there is none.
+    fn record_failure(&mut self, failure: Option<ConditionUpdate>, generation: Option<i64>, now: Timestamp);
+
     /// Sets a condition. `lastTransitionTime` changes only if the status does, so that the list stays equal
     /// if nothing changes.
     fn record(
@@ -39,7 +45,14 @@ pub trait Conditions {
 }
 
 fn is_ready(generation: Option<i64>, observed: Option<i64>, conditions: &Vec<Condition>) -> bool {
-    observed == generation && conditions.holds("Ready")
+    // Another condition may have been written for a newer generation than Ready.
+    let is_current = |ready: &Condition| {
+        ready.status == "True"
+            && ready
+                .observed_generation
+                .is_none_or(|observed| Some(observed) == generation)
+    };
+    observed == generation && conditions.find("Ready").is_some_and(is_current)
 }
 
 impl BundleDeployment {
@@ -107,6 +120,16 @@ impl Conditions for Vec<Condition> {
         self.iter().find(|condition| condition.type_ == condition_type)
     }
 
+    fn record_failure(&mut self, failure: Option<ConditionUpdate>, generation: Option<i64>, now: Timestamp) {
+        match failure {
+            Some(ConditionUpdate { reason, message, .. }) => {
+                let stalled = ConditionUpdate::holds(reason, message);
+                self.record(STALLED, stalled, generation, now);
+            }
+            None => self.retain(|condition| condition.type_ != STALLED),
+        }
+    }
+
     fn record(
         &mut self,
         condition_type: &str,
@@ -170,5 +193,40 @@ mod tests {
         conditions.record("Ready", ConditionUpdate::holds("Done", ""), None, at(3));
         assert_eq!(conditions[0].last_transition_time, Time(at(3)));
         assert!(conditions.holds("Ready"));
+    }
+
+    #[test]
+    fn a_failure_is_stalled_until_it_ends() {
+        let mut conditions = Vec::new();
+        let failure = ConditionUpdate::fails("ForeignObject", "delete it");
+        conditions.record("Ready", failure.clone(), Some(1), at(1));
+        conditions.record_failure(Some(failure), Some(1), at(1));
+        let stalled = conditions.find(STALLED).unwrap();
+        assert_eq!((&*stalled.status, &*stalled.reason), ("True", "ForeignObject"));
+        conditions.record_failure(None, Some(1), at(2));
+        assert!(conditions.find(STALLED).is_none() && conditions.find("Ready").is_some());
+    }
+
+    #[test]
+    fn ready_counts_only_for_the_current_generation() {
+        for (generation, observed, of_condition, status, expected) in [
+            (2, Some(2), Some(2), "True", true),
+            (2, Some(2), None, "True", true),
+            (2, Some(2), Some(2), "False", false),
+            (2, Some(1), Some(1), "True", false),
+            (2, Some(2), Some(1), "True", false),
+            (2, Some(-1), Some(2), "True", false),
+            (2, None, Some(2), "True", false),
+        ] {
+            let mut conditions = Vec::new();
+            let ready = ConditionUpdate::new(status, "Ready", "");
+            conditions.record("Ready", ready, of_condition, at(1));
+            assert_eq!(
+                is_ready(Some(generation), observed, &conditions),
+                expected,
+                "{observed:?} {of_condition:?} {status}"
+            );
+        }
+        assert!(!is_ready(Some(1), Some(-1), &Vec::new()));
     }
 }

@@ -123,7 +123,8 @@ pub struct InjectionTargetStatus {
     /// Roles, as YAML, that grant Windlass the rights for this kind. Apply them with kubectl.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<String>,
-    /// Accepted: the spec is valid. Ready: Windlass watches the objects of the kind.
+    /// Accepted: the spec is valid. Ready: Windlass watches the objects of the kind. Stalled: the
+    /// InjectionTarget is rejected; absent otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,

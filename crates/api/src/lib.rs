@@ -24,9 +24,10 @@ pub mod serving_certificate;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube::CustomResourceExt;
+use serde_json::json;
 
 pub use bundle_deployment::{
     BundleDeployment, BundleDeploymentSpec, BundleDeploymentStatus, CertificateDefaults, CertificateStatus,
@@ -34,7 +35,7 @@ pub use bundle_deployment::{
     ImageSource, ObjectInterpretation, Source, WebhookState, WebhookStatus,
 };
 pub use catalog_source::{CatalogSource, CatalogStatus, CatalogStep, UpgradeApproval};
-pub use conditions::{ConditionUpdate, Conditions};
+pub use conditions::{ConditionUpdate, Conditions, STALLED};
 pub use injection_target::{
     CaBundleEncoding, CaBundlePath, CaBundleReaders, InjectionTarget, InjectionTargetSpec,
     InjectionTargetStatus,
@@ -49,6 +50,9 @@ pub use serving_certificate::{
 /// Names of labels, annotations and finalizers. They are part of the API, and the domain crates use them too.
 pub use windlass_object::names;
 
+/// The default of `status.observedGeneration`. GitOps tools take an object without a status to be ready.
+const NOT_OBSERVED: i64 = -1;
+
 /// Returns the CustomResourceDefinitions of Windlass.
 pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
     let mut definitions = [
@@ -60,7 +64,16 @@ pub fn custom_resource_definitions() -> [CustomResourceDefinition; 3] {
         .iter_mut()
         .flat_map(|definition| &mut definition.spec.versions);
     let schemas = versions.filter_map(|version| version.schema.as_mut()?.open_api_v3_schema.as_mut());
-    schemas.for_each(normalize);
+    schemas.for_each(|schema| {
+        normalize(schema);
+        let status = schema
+            .properties
+            .as_mut()
+            .and_then(|fields| fields.get_mut("status"));
+        if let Some(status) = status {
+            status.default = Some(JSON(json!({"observedGeneration": NOT_OBSERVED})));
+        }
+    });
     definitions
 }
 

@@ -211,7 +211,7 @@ pub struct ServingCertificateStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotated: Option<String>,
     /// Ready, Trusted and Served. ClockSynchronized and Exclusive appear only if there was a problem with
-    /// them.
+    /// them. Stalled: the certificate waits until a user acts; absent otherwise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crate::schemas::conditions")]
     pub conditions: Vec<Condition>,

@@ -57,6 +57,9 @@ pub fn crd(
     });
     if has_status {
         version["subresources"] = json!({ "status": {} });
+        // GitOps tools take an object without a status to be ready.
+        version["schema"]["openAPIV3Schema"]["properties"]["status"]["default"] =
+            json!({ "observedGeneration": -1 });
     }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -34,8 +34,8 @@ pub(crate) struct Health {
 /// The certificate and the policies that AdmissionReviews are answered with.
 #[derive(Clone)]
 pub(crate) struct PolicyReadiness {
-    pub certificate: Arc<CertificateResolver>,
-    pub store: Arc<PolicyStore>,
+    certificate: Arc<CertificateResolver>,
+    store: Arc<PolicyStore>,
 }
 
 /// Serves until `shutdown`.
@@ -99,6 +99,11 @@ async fn ready(State(health): State<Health>, RawQuery(query): RawQuery) -> (Stat
 }
 
 impl PolicyReadiness {
+    pub(crate) fn new(certificate: Arc<CertificateResolver>, store: &Arc<PolicyStore>) -> Self {
+        let store = store.clone();
+        Self { certificate, store }
+    }
+
     /// Names what is missing.
     fn missing(&self) -> Option<String> {
         if !self.certificate.has_certificate() {
@@ -150,12 +155,12 @@ mod tests {
 
     use futures::{StreamExt, future::join_all, stream::FuturesUnordered};
     use kube::{Client, client::Body};
+    use serde_json::json;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::{TcpSocket, TcpStream},
         time::timeout,
     };
-    use serde_json::json;
     use tower::{BoxError, service_fn};
     use windlass_cluster::{Cluster, Index, kinds, watch::Watch};
     use windlass_object::secret_keys::{TLS_CERTIFICATE, TLS_PRIVATE_KEY};
@@ -251,10 +256,7 @@ mod tests {
         let index = Arc::new(Index::new());
         let certificate = Arc::new(CertificateResolver::new(index.clone(), secret));
         let store = Arc::new(PolicyStore::without_metrics(index.clone()));
-        health.policies = Some(PolicyReadiness {
-            certificate,
-            store: store.clone(),
-        });
+        health.policies = Some(PolicyReadiness::new(certificate, &store));
         let waiting = |for_what: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("waiting for {for_what}"));
         let unserved = waiting("a certificate in Secret windlass-system/windlass-policies-cert");
         assert_eq!(status(&health).await, unserved);

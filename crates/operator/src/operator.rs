@@ -474,10 +474,7 @@ impl Operator {
             let health = Health {
                 watches: context.watches.clone(),
                 metrics: context.metrics.clone(),
-                policies: has_policies.then(|| PolicyReadiness {
-                    certificate,
-                    store: context.policies.clone(),
-                }),
+                policies: has_policies.then(|| PolicyReadiness::new(certificate, &context.policies)),
             };
             tasks.start_unfenced("health", health::serve(bind, health, ending.drained.clone()));
         }

@@ -121,6 +121,7 @@ mod tests {
         let known = [
             "description",
             "type",
+            "default",
             "nullable",
             "properties",
             "required",
@@ -170,6 +171,17 @@ mod tests {
             let schema = schema_of(&kind);
             check(&schema, &kind);
             assert_eq!(structural_schema::rule_problems(&schema, &kind), []);
+        }
+    }
+
+    #[test]
+    fn a_policy_without_a_status_is_not_observed() {
+        for crd in crds() {
+            let kind = crd["spec"]["names"]["kind"].as_str().unwrap().to_owned();
+            let mut policy =
+                json!({"apiVersion": POLICY_API_VERSION, "kind": kind, "metadata": {"name": "a"}});
+            Structural::new(&schema_of(&kind)).default(&mut policy);
+            assert_eq!(policy["status"], json!({"observedGeneration": -1}), "{kind}");
         }
     }
 

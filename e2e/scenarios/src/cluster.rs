@@ -37,6 +37,8 @@ pub enum Disruption {
     ControllerRuntime,
     /// cert-manager's cainjector runs: see [`crate::cainjector::PROGRAM`].
     Cainjector,
+    /// The engines of Argo CD and Flux are available: see [`crate::gitops::PROGRAM`].
+    Gitops,
     /// Helm is available: see [`crate::helm::PROGRAM`].
     Helm,
     /// StatefulSets and DaemonSets have pods.

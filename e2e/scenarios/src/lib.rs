@@ -11,6 +11,7 @@ pub mod command;
 mod documentation;
 pub mod dump;
 pub mod forwarder;
+pub mod gitops;
 pub mod helm;
 mod hook_server;
 mod inventory;

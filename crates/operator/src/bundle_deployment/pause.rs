@@ -73,6 +73,7 @@ fn paused(
     say("Progressing", ConditionUpdate::fails(REASON, &message));
     if is_changed {
         say("Ready", ConditionUpdate::fails(REASON, &message));
+        conditions.record_failure(None, generation, now);
     }
     known
 }
@@ -81,6 +82,7 @@ fn paused(
 mod tests {
     use jiff::Timestamp;
     use serde_json::json;
+    use windlass_api::STALLED;
 
     use super::*;
 
@@ -110,12 +112,18 @@ mod tests {
         known
             .conditions
             .record("Ready", ConditionUpdate::holds("Ready", ""), Some(1), now);
+        let refused = ConditionUpdate::fails("Downgrade", "");
+        known.conditions.record_failure(Some(refused), Some(1), now);
         let held = paused(known, Some(1), "true", now);
+        assert!(
+            held.conditions.holds(STALLED),
+            "the spec is still the refused one"
+        );
         assert!(held.conditions.holds(PAUSED) && held.conditions.holds("Ready"));
         assert_eq!(held.conditions.find("Progressing").unwrap().reason, REASON);
         assert_eq!(paused(held.clone(), Some(1), "true", now), held);
         let changed = paused(held, Some(2), "true", now);
-        assert!(!changed.conditions.holds("Ready"));
+        assert!(!changed.conditions.holds("Ready") && !changed.conditions.holds(STALLED));
         assert_eq!(changed.observed_generation, Some(2));
         let later = paused(changed.clone(), Some(2), "true", now);
         assert_eq!(later, changed);

@@ -277,6 +277,10 @@ impl BundleReconciler {
                 .conditions
                 .record(condition_type, verdict, generation, self.context.clock.now());
         }
+        let now = self.context.clock.now();
+        status
+            .conditions
+            .record_failure(outcome.failure(), generation, now);
         if let Some(installed) = &mut status.installed {
             let statuses = [Milestone::Available, Milestone::Armed].map(|step| {
                 let condition = status.conditions.find(step.condition());

@@ -48,11 +48,10 @@ pub(super) fn next_status(
         rights: added.as_ref().ok().map(|kind| rights(kind, name, own_namespace)),
         conditions: known.conditions,
     };
+    let refusal = |invalid| ConditionUpdate::fails(reason(invalid), invalid.to_string());
+    let failure = added.as_ref().err().map(refusal);
     let (accepted, ready) = match added {
-        Err(invalid) => {
-            let refused = ConditionUpdate::fails(reason(invalid), invalid.to_string());
-            (refused.clone(), refused)
-        }
+        Err(invalid) => (refusal(invalid), refusal(invalid)),
         Ok(kind) => (
             ConditionUpdate::holds(
                 "Accepted",
@@ -64,6 +63,7 @@ pub(super) fn next_status(
     for (condition_type, verdict) in [("Accepted", accepted), ("Ready", ready)] {
         next.conditions.record(condition_type, verdict, generation, now);
     }
+    next.conditions.record_failure(failure, generation, now);
     next
 }
 
@@ -169,9 +169,29 @@ mod tests {
                 (&*ready.status, &*ready.reason, reported.targets),
                 (status, reason, targets)
             );
-            assert!(reported.conditions.holds("Accepted"));
+            assert!(reported.conditions.holds("Accepted") && !reported.conditions.holds("Stalled"));
             assert_eq!(reported.observed_generation, Some(2));
         }
+    }
+
+    #[test]
+    fn a_rejected_target_is_stalled_until_it_is_accepted() {
+        let mut target = target();
+        for (invalid, reason) in [
+            (InvalidInjectionTarget::Spec("x".to_owned()), "Invalid"),
+            (InvalidInjectionTarget::Reserved("x".to_owned()), "KindReserved"),
+            (InvalidInjectionTarget::Taken("x".to_owned()), "KindTaken"),
+        ] {
+            let now = Timestamp::UNIX_EPOCH;
+            let rejected = next_status(&target, &Err(invalid), None, "windlass-system", now);
+            let stalled = rejected.conditions.find("Stalled").unwrap();
+            assert_eq!((&*stalled.status, &*stalled.reason), ("True", reason));
+            target.status = Some(rejected);
+        }
+        let object = serde_json::to_value(&target).unwrap();
+        let added = windlass_cluster::injection_targets::added_kind(&object, &[]);
+        let accepted = next_status(&target, &added, None, "windlass-system", Timestamp::UNIX_EPOCH);
+        assert!(accepted.conditions.find("Stalled").is_none());
     }
 
     #[test]

@@ -58,6 +58,7 @@ pub(super) fn updated(
     let mut conditions: Vec<Condition> = known.conditions.iter().filter_map(condition).collect();
     conditions.record(RENDERED, rendered_condition(object, state), generation, now);
     conditions.record(READY, ready_condition(state, arming), generation, now);
+    conditions.record_failure(failure(state), generation, now);
     PolicyStatus {
         observed_generation: generation,
         conditions: conditions.into_iter().map(policy_condition).collect(),
@@ -75,8 +76,18 @@ fn ready_condition(state: &PolicyState, arming: ArmingState<'_>) -> ConditionUpd
             let message = problem.unwrap_or("waiting for the webhook configurations");
             ConditionUpdate::fails("Arming", message)
         }
-        (problems, ..) => ConditionUpdate::fails("Invalid", join_problems(problems)),
+        (problems, ..) => invalid(problems),
     }
+}
+
+/// Returns why a policy is not evaluated until a user changes it.
+fn failure(state: &PolicyState) -> Option<ConditionUpdate> {
+    let problems = state.problems();
+    (!problems.is_empty()).then(|| invalid(&problems))
+}
+
+fn invalid(problems: &[PolicyProblem]) -> ConditionUpdate {
+    ConditionUpdate::fails("Invalid", join_problems(problems))
 }
 
 fn rendered_condition(object: &Value, state: &PolicyState) -> ConditionUpdate {
@@ -94,7 +105,7 @@ fn rendered_condition(object: &Value, state: &PolicyState) -> ConditionUpdate {
         return ConditionUpdate::holds("NoTemplates", "the policy has no templates");
     }
     let Ok(compiled) = &state.compiled else {
-        return ConditionUpdate::fails("Invalid", join_problems(&state.problems()));
+        return invalid(&state.problems());
     };
     let unrendered = compiled
         .rule_states()
@@ -242,7 +253,10 @@ mod tests {
     fn a_problem_is_in_the_status_of_its_rule() {
         let object = policy(&json!({"cue": "{"}));
         let status = armed_status(&object, &PolicyStatus::default(), 1);
-        assert_eq!(condition_summary(&status)[1], ("Ready", "False", "Invalid"));
+        assert_eq!(
+            condition_summary(&status)[1..],
+            [("Ready", "False", "Invalid"), ("Stalled", "True", "Invalid")]
+        );
         assert_eq!(status.rules[0].error, "");
         assert!(
             status.rules[1]
@@ -255,6 +269,12 @@ mod tests {
         let status = armed_status(&unreadable, &status, 1);
         assert_eq!(condition_summary(&status)[1], ("Ready", "False", "Invalid"));
         assert!(status.rules.is_empty());
+        let valid = policy(&json!({"plaintext": [{"op": "remove", "path": "/a"}]}));
+        let status = armed_status(&valid, &status, 2);
+        assert_eq!(
+            condition_summary(&status),
+            [("Rendered", "True", "NoTemplates"), ("Ready", "True", "Armed")]
+        );
     }
 
     #[test]

@@ -43,7 +43,6 @@ impl Server {
         index.apply(&Watch::all(cluster_kinds::NAMESPACE), namespace);
         let metrics = PolicyMetrics::register(&mut Registry::default());
         let store = Arc::new(PolicyStore::new(index.clone(), Engines::built_in(), metrics));
-        store.refresh().await.unwrap();
         let ledger = AuditLedger::new(index.clone(), Arc::new(SystemClock), store.unreported());
         // Only the API server, not the watch, knows the Namespace `unseen`.
         let answering = service_fn(|request: Request<kube::client::Body>| async move {

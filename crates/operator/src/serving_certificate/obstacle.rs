@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
+use windlass_api::ServingCertificateStatus;
 use windlass_object::{ObjectKey, object};
 use windlass_trust::{
     objects::{CaSecret, CertificateRequirements, ServingSecret},
@@ -19,6 +20,9 @@ pub(super) const TRUSTED: &str = "Trusted";
 
 /// The condition about endpoints.
 pub(super) const SERVED: &str = "Served";
+
+/// The reason of the only obstacle that ends without a user.
+const TERMINATING: &str = "SecretTerminating";
 
 /// Why a rotation cannot be planned.
 pub(super) struct ObservationObstacle {
@@ -66,9 +70,27 @@ impl ObservationObstacle {
         unseen.into_iter().chain(fails).collect()
     }
 
+    /// Returns the generation that the status reflects after an obstacle was reported. If the obstacle does not
+    /// change Ready, Ready still describes the generation that was observed before.
+    pub(super) fn observed_generation(
+        &self,
+        generation: Option<i64>,
+        known: &ServingCertificateStatus,
+    ) -> Option<i64> {
+        match self.condition {
+            READY => generation,
+            _ => known.observed_generation,
+        }
+    }
+
+    /// Returns the failure for the condition Stalled, unless the obstacle ends without a user.
+    pub(super) fn failure(&self) -> Option<ConditionUpdate> {
+        (self.reason != TERMINATING).then(|| ConditionUpdate::holds(self.reason, &self.message))
+    }
+
     fn terminating(object: &ObjectKey) -> Self {
         let message = format!("waiting for {object} to be deleted before recreating it");
-        Self::new("SecretTerminating", message)
+        Self::new(TERMINATING, message)
     }
 }
 
@@ -118,5 +140,40 @@ mod tests {
         let foreign = ObservationObstacle::new("ForeignSecret", "delete it");
         let expected = [(TRUSTED, "Unknown"), (SERVED, "Unknown"), (READY, "False")];
         assert_eq!(touched(&foreign), expected);
+    }
+
+    #[test]
+    fn a_conflict_leaves_the_generation_that_ready_describes() {
+        let known = ServingCertificateStatus {
+            observed_generation: Some(1),
+            ..ServingCertificateStatus::default()
+        };
+        let conflict = ObservationObstacle::conflict("here", "there");
+        let foreign = ObservationObstacle::new("ForeignSecret", "delete it");
+        assert_eq!(conflict.observed_generation(Some(2), &known), Some(1));
+        assert_eq!(foreign.observed_generation(Some(2), &known), Some(2));
+    }
+
+    #[test]
+    fn an_obstacle_is_a_failure_unless_it_ends_without_a_user() {
+        let secret: ObjectKey = windlass_cluster::kinds::SECRET.object(Some("shop"), "web");
+        for (obstacle, expected) in [
+            (ObservationObstacle::terminating(&secret), None),
+            (
+                ObservationObstacle::new("ForeignSecret", "delete it"),
+                Some("ForeignSecret"),
+            ),
+            (
+                ObservationObstacle::new("InvalidNames", "correct it"),
+                Some("InvalidNames"),
+            ),
+            (
+                ObservationObstacle::new("NewerVersion", "install it"),
+                Some("NewerVersion"),
+            ),
+        ] {
+            let failure = obstacle.failure().map(|failure| failure.reason);
+            assert_eq!(failure.as_deref(), expected);
+        }
     }
 }

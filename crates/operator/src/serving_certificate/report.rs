@@ -66,6 +66,7 @@ impl CertificateReconciler {
             };
             self.record(&mut status.conditions, condition_type, verdict, desired);
         }
+        self.record_failure(&mut status.conditions, failure(ready), desired);
         self.record_clock(&mut status.conditions, desired);
         self.write_status(desired, &status).await
     }
@@ -76,9 +77,10 @@ impl CertificateReconciler {
         desired: &DesiredCertificate,
         obstacle: &ObservationObstacle,
     ) -> Result<(), ServingCertificateError> {
+        let known = &desired.status;
         let mut status = ServingCertificateStatus {
-            observed_generation: desired.generation(),
-            ..desired.status.clone()
+            observed_generation: obstacle.observed_generation(desired.generation(), known),
+            ..known.clone()
         };
         let verdicts = obstacle.conditions(&status.conditions);
         let is_known = verdicts.iter().any(|(condition_type, _)| {
@@ -95,6 +97,9 @@ impl CertificateReconciler {
         }
         for (condition_type, verdict) in verdicts {
             self.record(&mut status.conditions, condition_type, verdict, desired);
+        }
+        if obstacle.condition == READY {
+            self.record_failure(&mut status.conditions, obstacle.failure(), desired);
         }
         self.record_clock(&mut status.conditions, desired);
         self.write_status(desired, &status).await
@@ -166,6 +171,15 @@ impl CertificateReconciler {
         );
     }
 
+    fn record_failure(
+        &self,
+        conditions: &mut Vec<Condition>,
+        failure: Option<ConditionUpdate>,
+        desired: &DesiredCertificate,
+    ) {
+        conditions.record_failure(failure, desired.generation(), self.context.clock.now());
+    }
+
     async fn write_status(
         &self,
         desired: &DesiredCertificate,
@@ -217,6 +231,12 @@ impl CertificateReconciler {
             events.warn(&desired.object, "Rotate", reason, message);
         }
     }
+}
+
+/// Returns why a certificate is not ready until a user acts, for the condition Stalled.
+fn failure(ready: &rotation::Assessment) -> Option<ConditionUpdate> {
+    (ready.reason == Reason::InvalidDurations)
+        .then(|| ConditionUpdate::holds(ready.reason.to_string(), &ready.message))
 }
 
 /// Returns the reason of a condition, which is always the same for `True`.

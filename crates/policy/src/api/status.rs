@@ -10,7 +10,8 @@ pub struct PolicyStatus {
     /// The generation that this status describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Rendered: whether its templates are rendered. Ready: whether it is evaluated for requests.
+    /// Rendered: whether its templates are rendered. Ready: whether it is evaluated for requests. Stalled: the policy is
+    /// invalid; absent otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<PolicyCondition>,

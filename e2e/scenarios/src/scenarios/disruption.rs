@@ -150,6 +150,7 @@ async fn disrupt(
         }
         Disruption::ControllerRuntime
         | Disruption::Cainjector
+        | Disruption::Gitops
         | Disruption::Helm
         | Disruption::Controllers
         | Disruption::AdmissionPolicies

@@ -94,7 +94,7 @@ use std::pin::Pin;
 
 use crate::{cluster::Disruption, test_cluster::TestCluster};
 
-use self::{changes::BundleChange, node_faults::NodeFault, operation::AdminOperation};
+use self::{changes::BundleChange, gitops::Engine, node_faults::NodeFault, operation::AdminOperation};
 
 pub use self::guard::replicas::{Replica, install_guard};
 
@@ -327,6 +327,10 @@ scenarios! {
         gitops::a_crd_applied_without_a_conversion_fails_no_call,
         gitops::another_conversion_fails_calls_only_until_it_is_repaired,
         gitops::the_guard_protects_the_conversion_from_every_tool,
+        gitops::gitops_with_argo_cd_reverts_nothing = reverts_nothing(Engine::ArgoCd) needs Gitops,
+        gitops::gitops_with_argo_cd_and_server_side_apply_reverts_nothing = reverts_nothing(Engine::ArgoCdServerSide) needs Gitops,
+        gitops::gitops_with_flux_reverts_nothing = reverts_nothing(Engine::Flux) needs Gitops,
+        gitops::gitops_tools_see_installs_progress_succeed_and_fail needs Gitops,
         service::a_certificate_follows_its_service,
         service::an_unreachable_endpoint_keeps_its_ca_trusted,
         changes::an_upgrade_that_changes_everything_resumes_from_every_write,

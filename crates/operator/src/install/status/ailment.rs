@@ -79,6 +79,10 @@ fn cause(observed: &Value) -> Option<String> {
     };
     let number = |pointer| observed.pointer(pointer).and_then(Value::as_i64);
     let generation = number("/metadata/generation");
+    // The default of kinds that follow the conventions of kstatus.
+    if number("/status/observedGeneration").is_some_and(|seen| seen < 0) {
+        return Some("it has no status yet".to_owned());
+    }
     if let (Some(generation), Some(seen)) = (generation, number("/status/observedGeneration"))
         && seen < generation
     {
@@ -150,6 +154,10 @@ mod tests {
         let condition = |name: &str, status: &str, message: &str| json!({"type": name, "status": status, "reason": "Why", "message": message});
         for (observed, expected) in [
             (json!({"spec": {"replicas": 3}}), "it has no status yet"),
+            (
+                json!({"metadata": {"generation": 1}, "status": {"observedGeneration": -1}}),
+                "it has no status yet",
+            ),
             (
                 json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1, "phase": "Ready"}}),
                 "its status is for generation 1, not yet for 2",

@@ -44,6 +44,16 @@ pub enum InstallOutcome {
     },
 }
 
+/// Reasons of failures that may end without a change of the BundleDeployment or of the bundle: another object of the
+/// same GitOps run ends them, the running operator does, or an approval.
+const ENDING: [&str; 5] = [
+    "RequirementsNotMet",
+    "NotUpgradeable",
+    "ServiceAccountNotFound",
+    "ServiceAccountLacksRights",
+    "WaitingForApproval",
+];
+
 /// The state of the installed revision, for conditions that describe it while another revision is installed
 /// or rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,6 +151,16 @@ impl InstallOutcome {
             Self::Waiting { reason, message, .. } | Self::Failed { reason, message, .. } => {
                 Some((reason, message))
             }
+        }
+    }
+
+    /// Returns the failure that ends only when a user acts, for the condition Stalled.
+    pub fn failure(&self) -> Option<ConditionUpdate> {
+        match self {
+            Self::Failed { reason, message, .. } if !ENDING.contains(&&**reason) => {
+                Some(ConditionUpdate::holds(reason, message))
+            }
+            _ => None,
         }
     }
 
@@ -301,6 +321,33 @@ mod tests {
             .map(|(name, _)| *name)
             .collect();
         assert_eq!(failing, ["Progressing"]);
+    }
+
+    #[test]
+    fn an_install_fails_only_if_a_user_must_act() {
+        let failed = |reason| InstallOutcome::failed(Milestone::Accepted, reason, "what to do");
+        let waiting = |reason| InstallOutcome::waiting(Milestone::Available, reason, "a moment");
+        for (outcome, expected) in [
+            (InstallOutcome::Done, None),
+            (waiting("RollingOut"), None),
+            (waiting("Retrying"), None),
+            (waiting("SourceMissing"), None),
+            (failed("RequirementsNotMet"), None),
+            (failed("NotUpgradeable"), None),
+            (failed("ServiceAccountLacksRights"), None),
+            (failed("WaitingForApproval"), None),
+            (failed("ForeignObject"), Some("ForeignObject")),
+            (failed("Downgrade"), Some("Downgrade")),
+            (failed("BundleInvalid"), Some("BundleInvalid")),
+            (failed("RolloutStuck"), Some("RolloutStuck")),
+        ] {
+            let failure = outcome.failure();
+            let reason = failure.as_ref().map(|failure| &*failure.reason);
+            assert_eq!(reason, expected, "{outcome:?}");
+            if let Some(failure) = failure {
+                assert_eq!((failure.status, &*failure.message), ("True", "what to do"));
+            }
+        }
     }
 
     fn statuses(outcome: &InstallOutcome, standing: &Standing) -> Vec<&'static str> {

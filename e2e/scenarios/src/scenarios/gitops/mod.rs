@@ -1,8 +1,10 @@
-//! A GitOps tool repeatedly writes the CRD of a bundle, with and without a conversion of its own.
+//! GitOps tools write objects of Windlass, and the CRD of a bundle, with and without a conversion of its own.
 //!
 //! The API server sets `strategy: None` when a PUT omits the conversion, and when an apply removes a
 //! conversion that it owns. Without the guard, this can only be repaired, not prevented.
 
+mod engines;
+mod readiness;
 mod tool;
 
 use std::time::{Duration, Instant};
@@ -24,6 +26,11 @@ use crate::{
 };
 
 use self::tool::{Stanza, Tool};
+
+pub(super) use self::{
+    engines::{Engine, reverts_nothing},
+    readiness::gitops_tools_see_installs_progress_succeed_and_fail,
+};
 
 /// The default duration of writes without a conversion.
 const FIGHT: Duration = Duration::from_secs(4);
