@@ -94,7 +94,10 @@ use std::pin::Pin;
 
 use crate::{cluster::Disruption, test_cluster::TestCluster};
 
-use self::{changes::BundleChange, gitops::Engine, node_faults::NodeFault, operation::AdminOperation};
+use self::{
+    changes::BundleChange, gitops::Engine, node_faults::NodeFault, operation::AdminOperation,
+    shipped::Package,
+};
 
 pub use self::guard::replicas::{Replica, install_guard};
 
@@ -154,12 +157,12 @@ macro_rules! run {
 }
 
 /// Declares [`SCENARIOS`] from `module::name` paths below the beds on which they run: `= call` if the function has another
-/// name, `needs` for a disruption, and `within` for a scenario that includes it.
+/// name, `needs` for disruptions, and `within` for a scenario that includes it.
 macro_rules! scenarios {
     (@within) => { None };
     (@within $all:ident) => { Some(stringify!($all)) };
     ($($beds:tt {
-        $($module:ident::$name:ident $(= $function:ident($argument:expr))? $(needs $disruption:ident)? $(within $all:ident)?),* $(,)?
+        $($module:ident::$name:ident $(= $function:ident($argument:expr))? $(needs $($disruption:ident)&+)? $(within $all:ident)?),* $(,)?
     })*) => {
         /// Every scenario.
         pub static SCENARIOS: &[Scenario] = {
@@ -168,7 +171,7 @@ macro_rules! scenarios {
                 $($(Scenario {
                     name: stringify!($name),
                     beds: &$beds,
-                    needs: &[$(Disruption::$disruption)?],
+                    needs: &[$($(Disruption::$disruption),+)?],
                     within: scenarios!(@within $($all)?),
                     run: run!($module::$name $($function($argument))?),
                 },)*)*
@@ -416,7 +419,8 @@ scenarios! {
         idle::nothing_is_written_after_an_upgrade,
     }
     [Cluster] {
-        shipped::windlass_as_shipped_fails_no_call needs ControllerRuntime,
+        shipped::windlass_as_shipped_fails_no_call = fails_no_call(Package::Manifests) needs ControllerRuntime,
+        shipped::the_chart_as_shipped_fails_no_call = fails_no_call(Package::Chart) needs ControllerRuntime & Helm,
         install::all_three_webhook_kinds_are_armed_and_serve,
         node_faults::operations_survive_a_stopped_kubelet = operations_survive(NodeFault::KubeletStopped),
         node_faults::operations_survive_a_killed_containerd = operations_survive(NodeFault::ContainerdKilled),

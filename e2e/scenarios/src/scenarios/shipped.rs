@@ -1,4 +1,5 @@
-//! Windlass as its manifests ship it, through every operation, with servers that use controller-runtime.
+//! Windlass as its manifests and its chart ship it, through every operation, with servers that use
+//! controller-runtime.
 
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use windlass::commands::manifests;
 use super::{installation, traffic};
 use crate::{
     busy_machine::BusyMachine,
+    helm,
     load::Load,
     operator,
     sample::{self, NAMESPACE},
@@ -19,26 +21,64 @@ use crate::{
 /// The variable with the number of rounds; 20 in a full run.
 const ROUNDS: &str = "WINDLASS_E2E_ROUNDS";
 
+/// The chart in this repository.
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../charts/windlass");
+
 /// The time limit of an operation with the waits that users have.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// How many more calls each operation is followed by.
 const CALLS: u64 = 50;
 
-pub(super) async fn windlass_as_shipped_fails_no_call(cluster: &TestCluster) -> anyhow::Result<()> {
+/// What installs Windlass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Package {
+    Manifests,
+    Chart,
+}
+
+pub(super) async fn fails_no_call(cluster: &TestCluster, package: Package) -> anyhow::Result<()> {
     let _busy = BusyMachine::start()?;
-    installation::roll_out(cluster, manifests::objects()?).await?;
-    for release in ["sample.v1", "sample.v2"] {
+    package.install(cluster).await?;
+    for (release, versions) in [
+        ("sample.v1", "apiVersions: [v1, v1beta1]\n"),
+        ("sample.v2", "apiVersions: [v2, v1, v1beta1]\n"),
+    ] {
         let folder = cluster.bundle(release)?;
         let image = |name: &str, tag: &str| format!("image: {name}:{tag}\n");
         let tag = release.trim_start_matches("sample.");
         let server = image(sample::CONTROLLER_RUNTIME_IMAGE, release);
         cluster.edit(&folder, &image(sample::IMAGE, tag), &server)?;
+        // As kubebuilder scaffolds them: the API server converts objects of other versions.
+        cluster.edit(&folder, versions, "apiVersions: [v1]\n")?;
     }
     for round in 1..=steps::number_in(ROUNDS, 1)? {
         run_round(cluster, round).await?;
     }
     Ok(())
+}
+
+impl Package {
+    async fn install(self, cluster: &TestCluster) -> anyhow::Result<()> {
+        match self {
+            Self::Manifests => {
+                installation::roll_out(cluster, manifests::objects()?).await?;
+            }
+            Self::Chart => {
+                let arguments = [
+                    "install",
+                    "windlass",
+                    CHART,
+                    "--take-ownership",
+                    "--wait",
+                    "--timeout",
+                    "15m",
+                ];
+                helm::succeed(cluster, operator::NAMESPACE, &arguments).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 async fn run_round(cluster: &TestCluster, round: u64) -> anyhow::Result<()> {
