@@ -17,6 +17,7 @@ use windlass_scenarios::{
     gitops, helm, sample,
     scenario_durations::ScenarioDurations,
     scenarios::{SCENARIOS, Scenario, TestBed},
+    second_api_server::SecondApiServer,
     trial,
 };
 
@@ -77,6 +78,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Disruption::Cainjector => std::env::var_os(cainjector::PROGRAM).is_some(),
         Disruption::Gitops => std::env::var_os(gitops::PROGRAM).is_some(),
         Disruption::Helm => std::env::var_os(helm::PROGRAM).is_some(),
+        Disruption::SecondApiServer => SecondApiServer::exists(),
     };
     let pool = Arc::new(ClusterPool::new(clusters.clone()));
     let durations = Arc::new(ScenarioDurations::default());
@@ -165,6 +167,7 @@ fn unavailable_reason(disruption: Disruption) -> &'static str {
         Disruption::Cainjector => {
             "E2E_CAINJECTOR is not set: build the program with e2e/go-program cainjector"
         }
+        Disruption::SecondApiServer => "the cluster has one API server: use --api-servers 2",
         Disruption::Gitops => "E2E_GITOPS is not set: build the program with e2e/go-program gitops",
     }
 }

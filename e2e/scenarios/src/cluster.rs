@@ -41,6 +41,8 @@ pub enum Disruption {
     Gitops,
     /// Helm is available: see [`crate::helm::PROGRAM`].
     Helm,
+    /// The cluster has a second API server: see [`crate::second_api_server`].
+    SecondApiServer,
     /// StatefulSets and DaemonSets have pods.
     Controllers,
     /// The API server enforces admission policies.

@@ -1,17 +1,11 @@
 //! The nodes of a cluster that `e2e/cluster/run` started, and faults of them.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tokio::process::Command;
 
-use crate::steps::{PATIENCE, check, until};
-
-/// The variable with the folder of the control plane.
-const CLUSTER: &str = "E2E_CLUSTER";
+use crate::kept_program::{KeptProgram, control_plane, execute};
 
 /// The programs and nodes of a cluster: see `e2e/cluster/start`.
 #[derive(Clone, Debug)]
@@ -44,8 +38,7 @@ impl Nodes {
     ///
     /// Fails if `e2e/cluster/run` did not start this process.
     pub(crate) fn here() -> anyhow::Result<Self> {
-        let plane = std::env::var_os(CLUSTER).context("start this with e2e/cluster/run")?;
-        let folder = Path::new(&plane).parent().context("no folder")?.to_owned();
+        let folder = control_plane()?.parent().context("no folder")?.to_owned();
         Ok(Self { folder })
     }
 
@@ -55,7 +48,7 @@ impl Nodes {
     ///
     /// Fails if the program does not run.
     pub(crate) async fn stop(&self, node: u8, program: NodeProgram) -> anyhow::Result<()> {
-        fs::write(self.stop_file(node, program.name()), "")?;
+        self.kept(node, program.name()).keep_down()?;
         self.kill(node, program).await
     }
 
@@ -67,28 +60,18 @@ impl Nodes {
     pub(crate) async fn start_all(&self) -> anyhow::Result<()> {
         for node in 1..=self.count()? {
             for program in ["node", "kubelet", "kube-proxy"] {
-                self.start(node, program).await?;
+                self.kept(node, program).start().await?;
             }
         }
         Ok(())
     }
 
-    async fn start(&self, node: u8, program: &str) -> anyhow::Result<()> {
-        let stop = self.stop_file(node, program);
-        if !stop.exists() {
-            return Ok(());
-        }
-        let before = self.read(node, program)?;
-        fs::remove_file(stop)?;
-        until(&format!("{program} of node-{node} runs"), PATIENCE, async || {
-            let now = self.read(node, program)?;
-            Ok(check(now != before, || "the previous process".to_owned()))
-        })
-        .await
-    }
-
     /// Returns the number of nodes.
-    fn count(&self) -> anyhow::Result<u8> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if the cluster has none.
+    pub(crate) fn count(&self) -> anyhow::Result<u8> {
         let is_node = |number: &u8| self.folder.join(format!("node-{number}")).exists();
         (1..=9)
             .take_while(is_node)
@@ -102,7 +85,7 @@ impl Nodes {
     ///
     /// Fails if the program does not run.
     pub(crate) async fn kill(&self, node: u8, program: NodeProgram) -> anyhow::Result<()> {
-        let process = self.read(node, program.name())?;
+        let process = self.kept(node, program.name()).process()?;
         self.run(node, &["kill", "-s", "KILL", &process]).await
     }
 
@@ -112,9 +95,23 @@ impl Nodes {
     ///
     /// Fails if the node does not run.
     pub(crate) async fn cut_power(&self, node: u8) -> anyhow::Result<()> {
-        fs::write(self.stop_file(node, "node"), "")?;
-        let process = self.read(node, "node")?;
+        let machine = self.kept(node, "node");
+        machine.keep_down()?;
+        let process = machine.process()?;
         execute(Command::new("kill").args(["-s", "KILL", &process])).await
+    }
+
+    /// Kills the processes with this name in the containers of all nodes, as a node without memory does.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a command cannot run on a node.
+    pub(crate) async fn kill_in_containers(&self, process: &str) -> anyhow::Result<()> {
+        let kill = format!("pkill -KILL -x {process} || test $? = 1");
+        for node in 1..=self.count()? {
+            self.run(node, &["sh", "-c", &kill]).await?;
+        }
+        Ok(())
     }
 
     /// Runs a command in the namespaces of a node.
@@ -123,32 +120,7 @@ impl Nodes {
         execute(Command::new(script).arg(node.to_string()).args(command)).await
     }
 
-    fn running(&self, node: u8) -> PathBuf {
-        self.folder.join(format!("node-{node}/running"))
+    fn kept(&self, node: u8, program: &'static str) -> KeptProgram {
+        KeptProgram::new(&self.folder.join(format!("node-{node}")), program)
     }
-
-    fn read(&self, node: u8, program: &str) -> anyhow::Result<String> {
-        let file = self.running(node).join(format!("{program}.pid"));
-        let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
-        Ok(text.trim().to_owned())
-    }
-
-    fn stop_file(&self, node: u8, program: &str) -> PathBuf {
-        self.running(node).join(format!("{program}.stop"))
-    }
-}
-
-/// Runs a command that must succeed.
-///
-/// # Errors
-///
-/// Fails with the command's standard error.
-pub(crate) async fn execute(command: &mut Command) -> anyhow::Result<()> {
-    let output = command
-        .output()
-        .await
-        .with_context(|| format!("starting {command:?}"))?;
-    let error = String::from_utf8_lossy(&output.stderr);
-    anyhow::ensure!(output.status.success(), "{command:?}: {}: {error}", output.status);
-    Ok(())
 }

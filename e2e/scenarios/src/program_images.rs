@@ -44,6 +44,19 @@ pub(crate) async fn ensure(registry: &str, images: &BTreeMap<String, Program>) -
 ///
 /// Fails if a program cannot be read, or the registry rejects an image.
 pub async fn push(registry: &str, images: &BTreeMap<String, Program>) -> anyhow::Result<Vec<ImageReference>> {
+    push_with(registry, &RegistryCredentials::default(), images).await
+}
+
+/// Like [`push`], to a registry that requires credentials.
+///
+/// # Errors
+///
+/// As [`push`].
+pub(crate) async fn push_with(
+    registry: &str,
+    credentials: &RegistryCredentials,
+    images: &BTreeMap<String, Program>,
+) -> anyhow::Result<Vec<ImageReference>> {
     let entry = RegistryEntry {
         prefix: registry.to_owned(),
         location: registry.to_owned(),
@@ -75,9 +88,7 @@ pub async fn push(registry: &str, images: &BTreeMap<String, Program>) -> anyhow:
             PackedImage::with_config(&layers[path], &json!({"Entrypoint": entrypoint, "User": USER}))?;
         let tag = image.tag.as_deref().unwrap_or("latest");
         let destination: ImageReference = format!("{registry}/{}:{tag}", image.repository).parse()?;
-        let digest = client
-            .push(&destination, &RegistryCredentials::default(), &packed)
-            .await?;
+        let digest = client.push(&destination, credentials, &packed).await?;
         pushed.push(image.with_digest(digest));
     }
     Ok(pushed)

@@ -151,6 +151,7 @@ async fn disrupt(
         Disruption::ControllerRuntime
         | Disruption::Cainjector
         | Disruption::Gitops
+        | Disruption::SecondApiServer
         | Disruption::Helm
         | Disruption::Controllers
         | Disruption::AdmissionPolicies

@@ -86,13 +86,24 @@ pub(super) async fn install_sample(cluster: &TestCluster) -> anyhow::Result<()> 
 
 /// Installs a bundle as `sample`, or upgrades to it, with the waits of a shipped Windlass.
 pub(super) async fn install_bundle(cluster: &TestCluster, folder: &Path) -> anyhow::Result<()> {
+    install_as(cluster, "sample", sample::NAMESPACE, folder).await
+}
+
+/// Like [`install_bundle`], with another name and namespace.
+pub(super) async fn install_as(
+    cluster: &TestCluster,
+    name: &str,
+    namespace: &str,
+    folder: &Path,
+) -> anyhow::Result<()> {
+    let folder = argument(folder)?;
     let arguments = [
         "install",
-        argument(folder)?,
-        "--namespace",
-        sample::NAMESPACE,
+        folder,
         "--name",
-        "sample",
+        name,
+        "--namespace",
+        namespace,
         "--timeout",
         "15m",
     ];

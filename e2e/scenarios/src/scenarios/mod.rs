@@ -49,7 +49,9 @@ mod migration;
 mod missing_kinds;
 mod monitoring;
 mod namespace;
+mod network_policy;
 mod node_faults;
+mod node_images;
 mod operation;
 mod operator_condition;
 mod overridden_bundles;
@@ -422,11 +424,17 @@ scenarios! {
         shipped::windlass_as_shipped_fails_no_call = fails_no_call(Package::Manifests) needs ControllerRuntime,
         shipped::the_chart_as_shipped_fails_no_call = fails_no_call(Package::Chart) needs ControllerRuntime & Helm,
         install::all_three_webhook_kinds_are_armed_and_serve,
+        node_images::images_are_pulled_by_digest_with_a_pull_secret,
+        network_policy::a_network_policy_against_windlass_fails_no_call,
         node_faults::operations_survive_a_stopped_kubelet = operations_survive(NodeFault::KubeletStopped),
         node_faults::operations_survive_a_killed_containerd = operations_survive(NodeFault::ContainerdKilled),
         node_faults::operations_survive_a_stopped_kube_proxy = operations_survive(NodeFault::KubeProxyStopped),
         node_faults::operations_survive_a_drained_node = operations_survive(NodeFault::Drained),
+        node_faults::operations_survive_a_deleted_node = operations_survive(NodeFault::Deleted),
         node_faults::operations_survive_a_power_loss = operations_survive(NodeFault::PowerLost),
+        node_faults::operations_survive_kills_of_windlass = operations_survive(NodeFault::WindlassKilled),
+        node_faults::operations_survive_a_killed_api_server = operations_survive(NodeFault::ApiServerKilled) needs SecondApiServer,
+        node_faults::operations_survive_a_lagging_api_server = operations_survive(NodeFault::ApiServerPaused) needs SecondApiServer,
     }
     [Sandbox, ApiServer] {
         changes::a_selector_changes_without_a_failed_call = upgrades_and_downgrades(BundleChange::Selector),

@@ -1,4 +1,4 @@
-//! Faults of nodes during the operations of an administrator, and while Windlass is idle.
+//! Faults of nodes and API servers during the operations of an administrator, and while Windlass is idle.
 //!
 //! Windlass and the sample run as they are shipped. A fault alone may fail calls, since a node that
 //! loses power takes ready endpoints with it. An operation must not add to them.
@@ -12,11 +12,13 @@ use tokio::process::Command;
 
 use super::{installation, traffic};
 use crate::{
-    load::{Load, Report},
-    nodes::{NodeProgram, Nodes, execute},
+    kept_program::execute,
+    load::{Failure, Load, Report},
+    nodes::{NodeProgram, Nodes},
     operator,
     request::text,
     sample::{self, NAMESPACE},
+    second_api_server::SecondApiServer,
     steps::{self, check, is_rolled_out, list, until},
     test_cluster::TestCluster,
 };
@@ -27,23 +29,49 @@ const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lea
 /// How long a program is stopped. A node without power is down twice as long, so that its pods become unready.
 const DOWN: Duration = Duration::from_secs(30);
 
+/// The versions at which calls are made: those of every sample.
+const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// What errors of the API server contain when a webhook server has ended.
+const BROKEN_CONNECTIONS: [&str; 6] = [
+    "connect: ",
+    "EOF",
+    "broken pipe",
+    "connection reset by peer",
+    "deadline exceeded",
+    "connection lost",
+];
+
 /// The time limit for an operation or a recovery.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A fault of a node that serves webhooks of the sample.
+/// How long Windlass runs between two kills.
+const BETWEEN_KILLS: Duration = Duration::from_secs(8);
+
+/// A bundle that is installed and uninstalled beside the sample.
+const OTHER: &str = "conversion-only";
+
+/// A fault of a node that serves webhooks of the sample, of Windlass' pods, or of one of two API servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeFault {
     KubeletStopped,
     ContainerdKilled,
     KubeProxyStopped,
     Drained,
+    Deleted,
     PowerLost,
+    /// Its processes are killed repeatedly, as by a node without memory.
+    WindlassKilled,
+    ApiServerKilled,
+    /// Its caches lag when it resumes.
+    ApiServerPaused,
 }
 
 /// What Windlass does during a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     Idle,
+    Install,
     CaRotation,
     Upgrade,
     Rollback,
@@ -59,25 +87,26 @@ pub(super) async fn operations_survive(cluster: &TestCluster, fault: NodeFault) 
 async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyhow::Result<()> {
     installation::install(cluster, &windlass::commands::manifests::image()).await?;
     installation::install_sample(cluster).await?;
-    let load = traffic::start_outlasting(cluster, &["v1", "v1beta1"]).await?;
-    load.at_least(50).await?;
+    let load = start_load(cluster, fault).await?;
+    at_least(&load, 50).await?;
     let mut allowed = 0;
     for activity in [
         Activity::Idle,
+        Activity::Install,
         Activity::CaRotation,
         Activity::Upgrade,
         Activity::Rollback,
     ] {
-        load.lap();
+        lap(&load);
         let (faulty, done) = tokio::join!(
             fault.cause(cluster, nodes, serving_node(cluster).await?),
             activity.run(cluster)
         );
         faulty?;
         done?;
-        recovered(cluster, &Timestamp::now()).await?;
-        let report = load.lap();
-        tracing::info!(?fault, ?activity, requests = report.requests, failed = report.failed, gap = ?report.longest_gap, "Recovered");
+        recovered(cluster, nodes.count()?, &Timestamp::now()).await?;
+        let report = lap(&load);
+        tracing::info!(?fault, ?activity, requests = report.requests, failed = report.failed, gap = ?report.longest_gap, failures = ?report.first_failures(), "Recovered");
         if activity == Activity::Idle {
             allowed = report.failed;
         }
@@ -86,10 +115,18 @@ async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyh
     finish(load).await
 }
 
+/// No answer may be wrong. A fault that takes serving pods with it may break a few connections to them, at any time; with any other
+/// fault, no more calls fail than while Windlass is idle.
 fn check_failures(fault: NodeFault, activity: Activity, report: &Report, allowed: u64) -> anyhow::Result<()> {
+    let is_broken = |failure: &&Failure| BROKEN_CONNECTIONS.iter().any(|text| failure.text.contains(text));
+    let broken = report.failures.iter().filter(is_broken).count() as u64;
+    let allowed = match fault.takes_pods() {
+        true => broken.min(report.requests / 100),
+        false => allowed,
+    };
     anyhow::ensure!(
         report.failed <= allowed,
-        "{} of {} calls failed during {activity:?} with {fault:?}, {allowed} while Windlass was idle:\n  {}",
+        "{} of {} calls failed during {activity:?} with {fault:?}, {allowed} may fail:\n  {}",
         report.failed,
         report.requests,
         report.first_failures().join("\n  ")
@@ -97,11 +134,39 @@ fn check_failures(fault: NodeFault, activity: Activity, report: &Report, allowed
     Ok(())
 }
 
+/// Starts calls at each API server that has a part in the fault.
+async fn start_load(cluster: &TestCluster, fault: NodeFault) -> anyhow::Result<Vec<Load>> {
+    let mut load = vec![traffic::start_outlasting(cluster, &VERSIONS).await?];
+    if matches!(fault, NodeFault::ApiServerKilled | NodeFault::ApiServerPaused) {
+        let second = SecondApiServer::here()?.client().await?;
+        load.push(traffic::start_outlasting_at(cluster, &second, "second", &VERSIONS).await?);
+    }
+    Ok(load)
+}
+
+async fn at_least(load: &[Load], requests: u64) -> anyhow::Result<()> {
+    for one in load {
+        one.at_least(requests).await?;
+    }
+    Ok(())
+}
+
+fn lap(load: &[Load]) -> Report {
+    let mut report = Report::default();
+    for one in load {
+        report.add(one.lap());
+    }
+    report
+}
+
 /// Sends some more calls, of which none may fail.
-async fn finish(load: Load) -> anyhow::Result<()> {
-    load.lap();
-    load.at_least(50).await?;
-    load.stop().await.check()
+async fn finish(load: Vec<Load>) -> anyhow::Result<()> {
+    lap(&load);
+    at_least(&load, 50).await?;
+    for one in load {
+        one.stop().await.check()?;
+    }
+    Ok(())
 }
 
 impl Activity {
@@ -110,6 +175,11 @@ impl Activity {
             Self::Idle => {
                 tokio::time::sleep(DOWN).await;
                 Ok(())
+            }
+            Self::Install => {
+                installation::install_as(cluster, OTHER, OTHER, &sample::bundle(OTHER)).await?;
+                let arguments = ["uninstall", OTHER, "--timeout", "10m"];
+                cluster.command.succeed(&arguments).await.map(drop)
             }
             Self::CaRotation => {
                 steps::rotate(&cluster.client, NAMESPACE, sample::CERTIFICATE, "ca", PATIENCE).await
@@ -125,6 +195,11 @@ impl Activity {
 }
 
 impl NodeFault {
+    /// Reports whether serving pods end.
+    fn takes_pods(self) -> bool {
+        matches!(self, Self::Drained | Self::Deleted | Self::PowerLost)
+    }
+
     /// Causes the fault, and ends it.
     async fn cause(self, cluster: &TestCluster, nodes: &Nodes, node: u8) -> anyhow::Result<()> {
         let program = match self {
@@ -132,6 +207,32 @@ impl NodeFault {
             Self::KubeProxyStopped => NodeProgram::KubeProxy,
             Self::ContainerdKilled => return nodes.kill(node, NodeProgram::Containerd).await,
             Self::Drained => return drain(cluster, node).await,
+            Self::Deleted => {
+                let name = format!("node-{node}");
+                execute(Command::new("kubectl").args(["delete", "node", &name])).await?;
+                tokio::time::sleep(DOWN).await;
+                // A kubelet registers its node when it starts.
+                return nodes.kill(node, NodeProgram::Kubelet).await;
+            }
+            Self::WindlassKilled => {
+                for _ in 0..3 {
+                    nodes.kill_in_containers("windlass").await?;
+                    tokio::time::sleep(BETWEEN_KILLS).await;
+                }
+                return Ok(());
+            }
+            Self::ApiServerKilled => {
+                let server = SecondApiServer::here()?;
+                server.kill().await?;
+                tokio::time::sleep(DOWN).await;
+                return server.start().await;
+            }
+            Self::ApiServerPaused => {
+                let server = SecondApiServer::here()?;
+                server.pause().await?;
+                tokio::time::sleep(DOWN).await;
+                return server.resume().await;
+            }
             Self::PowerLost => {
                 nodes.cut_power(node).await?;
                 tokio::time::sleep(2 * DOWN).await;
@@ -173,8 +274,9 @@ async fn drain(cluster: &TestCluster, node: u8) -> anyhow::Result<()> {
         .map(drop)
 }
 
-/// Waits until all kubelets have reported later than `since` that their nodes are ready, and all Deployments of Windlass and the sample are rolled out.
-async fn recovered(cluster: &TestCluster, since: &Timestamp) -> anyhow::Result<()> {
+/// Waits until `count` kubelets have reported later than `since` that their nodes are ready, and all Deployments of Windlass and the
+/// sample are rolled out.
+async fn recovered(cluster: &TestCluster, count: u8, since: &Timestamp) -> anyhow::Result<()> {
     until("nodes and Deployments have recovered", PATIENCE, async || {
         let mut missing = Vec::new();
         for lease in list(&cluster.client, NODE_LEASES).await? {
@@ -183,7 +285,11 @@ async fn recovered(cluster: &TestCluster, since: &Timestamp) -> anyhow::Result<(
                 missing.push(format!("Lease {}", lease["metadata"]["name"]));
             }
         }
-        for node in list(&cluster.client, "/api/v1/nodes").await? {
+        let nodes = list(&cluster.client, "/api/v1/nodes").await?;
+        if nodes.len() < usize::from(count) {
+            missing.push(format!("{} of {count} nodes", nodes.len()));
+        }
+        for node in nodes {
             let conditions = node["status"]["conditions"].as_array();
             let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
             if !conditions.is_some_and(|conditions| conditions.iter().any(is_ready)) {

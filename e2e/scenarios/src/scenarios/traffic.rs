@@ -160,6 +160,26 @@ pub(super) async fn start_outlasting(cluster: &TestCluster, versions: &[&str]) -
     start_load(cluster, NAMESPACE, widgets, LONG_PAUSE, Clients::OutlastOutages).await
 }
 
+/// Like [`start_outlasting`], in a namespace, with the API server of `client`.
+pub(super) async fn start_outlasting_at(
+    cluster: &TestCluster,
+    client: &Client,
+    name: &str,
+    versions: &[&str],
+) -> anyhow::Result<Load> {
+    create_namespace(cluster, name).await?;
+    let widgets = Resource::widgets(versions, Expectation::Admitted);
+    let clients = Clients::OutlastOutages;
+    Ok(Load::start(
+        client,
+        name,
+        &[widgets],
+        WORKERS,
+        LONG_PAUSE,
+        clients,
+    ))
+}
+
 async fn start_load(
     cluster: &TestCluster,
     name: &str,
