@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     counters::Counters,
+    informer::Informer,
     pace::{Pace, Turns},
     report::Report,
     worker::{Clients, Worker},
@@ -87,6 +88,21 @@ impl Load {
             pace,
             clients: Clients::Strict,
             stop: self.stop.clone(),
+        }
+    }
+
+    /// Also lists and watches a resource in each of its versions. Each object with wrong content is a failure.
+    pub fn watch(&mut self, client: &Client, namespace: &str, resource: &Resource) {
+        for version in resource.versions.iter().chain(&resource.optional_versions) {
+            let informer = Informer {
+                client: client.clone(),
+                counters: self.counters.clone(),
+                namespace: namespace.to_owned(),
+                resource: resource.clone(),
+                version: version.clone(),
+                stop: self.stop.clone(),
+            };
+            self.tasks.spawn(informer.run());
         }
     }
 

@@ -7,6 +7,7 @@
 mod availability;
 mod counters;
 mod generator;
+mod informer;
 mod latencies;
 mod pace;
 mod report;

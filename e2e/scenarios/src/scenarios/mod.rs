@@ -27,6 +27,7 @@ mod documentation;
 mod drift;
 mod dry_run;
 mod every_kind;
+mod everyday;
 mod expired;
 mod extension_config_policies;
 mod foreign;

@@ -26,6 +26,9 @@ use crate::{
 /// The Leases that kubelets renew.
 const NODE_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
+/// How long an API server is down or paused: less than clients wait.
+const API_SERVER_DOWN: Duration = Duration::from_secs(15);
+
 /// How long a program is stopped. A node without power is down twice as long, so that its pods become unready.
 const DOWN: Duration = Duration::from_secs(30);
 
@@ -224,13 +227,13 @@ impl NodeFault {
             Self::ApiServerKilled => {
                 let server = SecondApiServer::here()?;
                 server.kill().await?;
-                tokio::time::sleep(DOWN).await;
+                tokio::time::sleep(API_SERVER_DOWN).await;
                 return server.start().await;
             }
             Self::ApiServerPaused => {
                 let server = SecondApiServer::here()?;
                 server.pause().await?;
-                tokio::time::sleep(DOWN).await;
+                tokio::time::sleep(API_SERVER_DOWN).await;
                 return server.resume().await;
             }
             Self::PowerLost => {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use windlass::commands::manifests;
 
-use super::{installation, traffic};
+use super::{everyday::EverydayUse, installation, traffic};
 use crate::{
     busy_machine::BusyMachine,
     helm,
@@ -83,7 +83,8 @@ impl Package {
 
 async fn run_round(cluster: &TestCluster, round: u64) -> anyhow::Result<()> {
     install(cluster, "sample.v1").await?;
-    let load = traffic::start_with_newest(cluster).await?;
+    let load = traffic::start_watched(cluster).await?;
+    let everyday = EverydayUse::start(cluster);
     load.at_least(CALLS).await?;
     rotate(cluster, &load, "leaf").await?;
     rotate(cluster, &load, "ca").await?;
@@ -98,6 +99,7 @@ async fn run_round(cluster: &TestCluster, round: u64) -> anyhow::Result<()> {
     load.at_least(CALLS).await?;
     restart(cluster).await?;
     load.at_least(CALLS).await?;
+    let everyday = everyday.finish().await?;
     let report = traffic::finish(load).await?;
     report.check_served(traffic::NEWEST, &[false, true, false, true])?;
     tracing::info!(
@@ -105,6 +107,7 @@ async fn run_round(cluster: &TestCluster, round: u64) -> anyhow::Result<()> {
         requests = report.requests,
         seconds = report.took.as_secs_f32(),
         gap = ?report.longest_gap,
+        everyday,
         "No call failed"
     );
     let visits = traffic::start_visits(cluster).await?;

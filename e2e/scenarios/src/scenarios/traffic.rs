@@ -64,6 +64,13 @@ pub(super) async fn start_with_newest(cluster: &TestCluster) -> anyhow::Result<L
     start_load(cluster, NAMESPACE, widgets_with_newest(), PAUSE, Clients::Strict).await
 }
 
+/// Like [`start_with_newest`], with an informer for each version.
+pub(super) async fn start_watched(cluster: &TestCluster) -> anyhow::Result<Load> {
+    let mut load = start_with_newest(cluster).await?;
+    load.watch(&cluster.client, NAMESPACE, &widgets_with_newest());
+    Ok(load)
+}
+
 /// Like [`start_with_newest`], with a few requests per second.
 pub(super) async fn start_slowly_with_newest(cluster: &TestCluster) -> anyhow::Result<Load> {
     start_load(

@@ -11,6 +11,9 @@ use windlass_node::Program;
 
 use crate::{cluster::BackingCluster, operator, programs, sample, steps};
 
+/// The variable that names a built `windlass`, such as a release.
+const WINDLASS: &str = "E2E_WINDLASS";
+
 /// The variable with the seconds that each pod needs for its images: 20 in a full run.
 const READY_AFTER: &str = "WINDLASS_E2E_READY_AFTER";
 
@@ -26,7 +29,7 @@ const KUBELET_DELAY: Duration = Duration::from_secs(90);
 pub struct TestClusterOptions {
     /// The executable whose first argument selects the program: see [`programs`].
     pub program: PathBuf,
-    /// The `windlass` program that runs as the operator; `None` uses `program`.
+    /// The `windlass` program that runs as the operator, by default the one in [`WINDLASS`]; `None` uses `program`.
     pub windlass: Option<PathBuf>,
     /// The range of the delay with which the node updates a mounted Secret.
     pub refresh_delay: std::ops::RangeInclusive<Duration>,
@@ -53,7 +56,7 @@ impl TestClusterOptions {
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
-            windlass: None,
+            windlass: std::env::var_os(WINDLASS).map(PathBuf::from),
             refresh_delay: Duration::ZERO..=Duration::from_secs(1),
             waits: Waits::AsNeeded,
             images: Vec::new(),
