@@ -14,6 +14,7 @@ mod dry_run;
 pub mod endpoints;
 mod event;
 pub mod events;
+pub mod field_managers;
 mod identity;
 mod impersonation;
 pub mod index;

@@ -29,6 +29,7 @@
 pub mod claims;
 pub mod conversion_review;
 pub mod crd_release;
+pub mod field_managers;
 pub mod grant;
 pub mod round_trip;
 mod sample;

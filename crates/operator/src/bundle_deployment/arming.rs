@@ -70,6 +70,10 @@ impl BundleReconciler {
         } else {
             self.switch_order(owner, plan, armament.traffic).await?
         };
+        if !settled {
+            self.release_dropped_versions(owner, plan, armament, report)
+                .await?;
+        }
         if order.webhooks_first {
             self.ensure_crds(owner, plan, armament, Stage::Common, report)
                 .await?;

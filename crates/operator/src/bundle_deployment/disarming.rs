@@ -63,6 +63,10 @@ impl BundleReconciler {
         // A webhook that an API server still calls may ask for conversions.
         self.gate_on_disarmed(owner, Milestone::Installed)?;
         for live in ending {
+            if let Some(desired) = plan.crd(name(&live)) {
+                self.release_managers(owner, desired, &live, Milestone::Installed)
+                    .await?;
+            }
             self.end_conversion(owner, plan, &live).await?;
         }
         Ok(())

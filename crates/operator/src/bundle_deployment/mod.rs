@@ -26,6 +26,7 @@ mod deletion;
 mod disarming;
 mod dry_run;
 mod emptying;
+mod field_managers;
 mod finalizer;
 mod following;
 mod freezing;

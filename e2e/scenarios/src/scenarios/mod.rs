@@ -282,6 +282,7 @@ scenarios! {
         idle::nothing_is_written_when_nothing_changes,
     }
     [ApiServer] {
+        revisions::objects_can_be_applied_at_old_versions_after_a_rollback,
         changes::webhooks_receive_another_version_without_a_failed_call = upgrades_and_downgrades(BundleChange::WebhookVersions),
         install::admission_webhooks_of_one_namespace_skip_others,
         doctor::doctor_finds_each_fault,

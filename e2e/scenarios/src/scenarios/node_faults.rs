@@ -3,7 +3,7 @@
 //! Windlass and the sample run as they are shipped. A fault alone may fail calls, since a node that
 //! loses power takes ready endpoints with it. An operation must not add to them.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use anyhow::Context;
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use crate::{
     request::text,
     sample::{self, NAMESPACE},
     second_api_server::SecondApiServer,
-    steps::{self, check, is_rolled_out, list, until},
+    steps::{self, check, gone, is_rolled_out, list, until},
     test_cluster::TestCluster,
 };
 
@@ -100,6 +100,7 @@ async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyh
         Activity::Upgrade,
         Activity::Rollback,
     ] {
+        spread(cluster, nodes).await?;
         lap(&load);
         let (faulty, done) = tokio::join!(
             fault.cause(cluster, nodes, serving_node(cluster).await?),
@@ -255,6 +256,24 @@ async fn serving_node(cluster: &TestCluster) -> anyhow::Result<u8> {
         .iter()
         .find_map(|pod| text(pod, "/spec/nodeName").strip_prefix("node-"));
     Ok(node.context("the sample has no pod")?.parse()?)
+}
+
+/// Deletes pods of the sample until they run on more than one node: a fault must not take all of them.
+async fn spread(cluster: &TestCluster, nodes: &Nodes) -> anyhow::Result<()> {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
+    for _ in 0..5 {
+        let pods = list(&cluster.client, &path).await?;
+        let used: HashSet<_> = pods.iter().map(|pod| text(pod, "/spec/nodeName")).collect();
+        if used.len() > 1 {
+            return Ok(());
+        }
+        let pod = pods.first().context("the sample has no pod")?;
+        let pod = format!("{path}/{}", text(pod, "/metadata/name"));
+        steps::succeed(&cluster.client, "DELETE", &pod, None).await?;
+        gone(&cluster.client, &pod).await?;
+        recovered(cluster, nodes.count()?, &Timestamp::now()).await?;
+    }
+    anyhow::bail!("all pods of the sample run on one node")
 }
 
 /// Drains the node as an administrator does, and makes it schedulable again.

@@ -9,7 +9,7 @@ use super::{installed_revision, traffic, upgrade};
 use crate::{
     command::argument,
     operator,
-    request::text,
+    request::{self, text},
     sample,
     steps::{
         BUNDLE_DEPLOYMENTS, PATIENCE, bundle_deployment, check, conditions, current, get, list, ready,
@@ -233,5 +233,31 @@ async fn install(cluster: &TestCluster, name: &str) -> anyhow::Result<()> {
         "sample",
     ];
     cluster.command.succeed(&arguments).await?;
+    Ok(())
+}
+
+/// Field managers keep the version of their last write, to which the API server converts at each server-side
+/// apply.
+pub(super) async fn objects_can_be_applied_at_old_versions_after_a_rollback(
+    cluster: &TestCluster,
+) -> anyhow::Result<()> {
+    let client = &cluster.client;
+    let _operator = cluster.operator.start()?;
+    install(cluster, "sample.v1").await?;
+    install(cluster, "sample.v2").await?;
+    let apply = async |version: &str, manager: &str| {
+        let path = format!("{}/applied", sample::widgets("default", version));
+        let mut widget = sample::widget(version);
+        widget["metadata"]["name"] = json!("applied");
+        widget["metadata"]["labels"] = json!({manager: version});
+        request::apply(client, &path, manager, false, &widget).await
+    };
+    for (version, manager) in [("v2", "newer"), ("v1", "older")] {
+        let answer = apply(version, manager).await?;
+        anyhow::ensure!([200, 201].contains(&answer.code), "before: {answer}");
+    }
+    cluster.command.succeed(&["rollback", "sample"]).await?;
+    let answer = apply("v1", "older").await?;
+    anyhow::ensure!(answer.code == 200, "after the rollback: {answer}");
     Ok(())
 }

@@ -29,11 +29,11 @@ pub(super) const NEWEST: &str = "v2";
 /// The number of concurrent workers.
 const WORKERS: usize = 4;
 
-/// The pause of each worker between two requests: about 100 requests per second together.
-const PAUSE: Duration = Duration::from_millis(30);
+/// The pause of each worker between two requests: about 60 requests per second together.
+const PAUSE: Duration = Duration::from_millis(60);
 
-/// The pause for about 60 requests per second.
-const MODERATE_PAUSE: Duration = Duration::from_millis(60);
+/// The pause for about 100 requests per second.
+const SHORT_PAUSE: Duration = Duration::from_millis(30);
 
 /// The pause for a few requests per second, which leaves the CPU to others.
 const LONG_PAUSE: Duration = Duration::from_millis(200);
@@ -64,9 +64,10 @@ pub(super) async fn start_with_newest(cluster: &TestCluster) -> anyhow::Result<L
     start_load(cluster, NAMESPACE, widgets_with_newest(), PAUSE, Clients::Strict).await
 }
 
-/// Like [`start_with_newest`], with an informer for each version.
+/// Like [`start_with_newest`], with more requests and an informer for each version.
 pub(super) async fn start_watched(cluster: &TestCluster) -> anyhow::Result<Load> {
-    let mut load = start_with_newest(cluster).await?;
+    let widgets = widgets_with_newest();
+    let mut load = start_load(cluster, NAMESPACE, widgets, SHORT_PAUSE, Clients::Strict).await?;
     load.watch(&cluster.client, NAMESPACE, &widgets_with_newest());
     Ok(load)
 }
@@ -132,7 +133,7 @@ async fn start_widgets_at(cluster: &TestCluster, name: &str, widgets: Resource) 
     // Each object causes one read per version, three requests per optional version and at most five others; of
     // those, a patch, a list and a deletion use the versions in turn.
     let share = f64::from(count + 3) / f64::from(count * (count + 5 + 3 * optional));
-    let pace = f64::from(u32::try_from(workers)?) / PAUSE.as_secs_f64() * share;
+    let pace = f64::from(u32::try_from(workers)?) / SHORT_PAUSE.as_secs_f64() * share;
     anyhow::ensure!(
         pace >= RATE,
         "the rate is only {pace:.1} requests per second at each version"
@@ -142,16 +143,9 @@ async fn start_widgets_at(cluster: &TestCluster, name: &str, widgets: Resource) 
         name,
         &[widgets],
         workers,
-        PAUSE,
+        SHORT_PAUSE,
         Clients::Strict,
     ))
-}
-
-/// Sends requests to widgets at `versions` until stopped, through all webhooks of the sample, at a rate that
-/// leaves CPU for measurements on a small machine.
-pub(super) async fn start_moderately(cluster: &TestCluster, versions: &[&str]) -> anyhow::Result<Load> {
-    let widgets = Resource::widgets(versions, Expectation::Admitted);
-    start_load(cluster, NAMESPACE, widgets, MODERATE_PAUSE, Clients::Strict).await
 }
 
 /// Sends a few requests per second to widgets at `versions` until stopped, through all webhooks of the

@@ -107,7 +107,7 @@ async fn run_fights(
     let mut older = sample::trust_bundle(cluster).await?;
     sample::rotate(cluster, "ca").await?;
     let targets = targets(cluster).await?;
-    let load = traffic::start_moderately(cluster, &["v1", "v1beta1"]).await?;
+    let load = traffic::start(cluster, &["v1", "v1beta1"]).await?;
     load.at_least(50).await?;
     let mut fights = Vec::new();
     for stage in [Stage::Stable, Stage::Signing, Stage::Distributing] {
