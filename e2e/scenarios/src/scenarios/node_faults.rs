@@ -36,8 +36,9 @@ const DOWN: Duration = Duration::from_secs(30);
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// What errors of the API server contain when a webhook server has ended.
-const BROKEN_CONNECTIONS: [&str; 6] = [
+const BROKEN_CONNECTIONS: [&str; 7] = [
     "connect: ",
+    "net/http: ",
     "EOF",
     "broken pipe",
     "connection reset by peer",
@@ -119,14 +120,15 @@ async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyh
     finish(load).await
 }
 
-/// No answer may be wrong. A fault that takes serving pods with it may break a few connections to them, at any time; with any other
-/// fault, no more calls fail than while Windlass is idle.
+/// No answer may be wrong. A fault that takes serving pods or an API server with it may break a few connections, at any time; with
+/// any other fault, no more calls fail than while Windlass is idle.
 fn check_failures(fault: NodeFault, activity: Activity, report: &Report, allowed: u64) -> anyhow::Result<()> {
     let is_broken = |failure: &&Failure| BROKEN_CONNECTIONS.iter().any(|text| failure.text.contains(text));
     let broken = report.failures.iter().filter(is_broken).count() as u64;
-    let allowed = match fault.takes_pods() {
-        true => broken.min(report.requests / 100),
-        false => allowed,
+    let allowed = match (activity, fault.breaks_connections()) {
+        (Activity::Idle, _) => broken,
+        (_, true) => broken.min(allowed.max(report.requests / 50)),
+        (_, false) => allowed,
     };
     anyhow::ensure!(
         report.failed <= allowed,
@@ -199,9 +201,12 @@ impl Activity {
 }
 
 impl NodeFault {
-    /// Reports whether serving pods end.
-    fn takes_pods(self) -> bool {
-        matches!(self, Self::Drained | Self::Deleted | Self::PowerLost)
+    /// Reports whether serving pods end without notice, or an API server cannot go on with its calls.
+    fn breaks_connections(self) -> bool {
+        matches!(
+            self,
+            Self::Drained | Self::Deleted | Self::PowerLost | Self::ApiServerPaused
+        )
     }
 
     /// Causes the fault, and ends it.
