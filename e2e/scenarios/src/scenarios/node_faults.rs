@@ -121,7 +121,7 @@ async fn run_all(cluster: &TestCluster, nodes: &Nodes, fault: NodeFault) -> anyh
 }
 
 /// No answer may be wrong. A fault that takes serving pods or an API server with it may break a few connections, at any time; with
-/// any other fault, no more calls fail than while Windlass is idle.
+/// any other fault, at most as many calls fail as while Windlass is idle.
 fn check_failures(fault: NodeFault, activity: Activity, report: &Report, allowed: u64) -> anyhow::Result<()> {
     let is_broken = |failure: &&Failure| BROKEN_CONNECTIONS.iter().any(|text| failure.text.contains(text));
     let broken = report.failures.iter().filter(is_broken).count() as u64;
