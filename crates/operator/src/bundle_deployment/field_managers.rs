@@ -46,14 +46,9 @@ impl BundleReconciler {
             let Some(live) = self.crd(&key, desired).await? else {
                 continue;
             };
-            let is_moved = match armament.traffic.conversion(&key.name) {
-                Some(conversion) => live
-                    .pointer("/spec/conversion")
-                    .is_some_and(|stanza| conversion.matches(stanza)),
-                // What is still converted is released when its conversion ends.
-                None => is_converting(&live),
-            };
-            if is_moved || self.managed_at_dropped(desired, &live).await.is_empty() {
+            // `disarm_dropped` removes field managers before it ends a conversion.
+            let ends = armament.traffic.conversion(&key.name).is_none() && is_converting(&live);
+            if ends || self.managed_at_dropped(desired, &live).await.is_empty() {
                 continue;
             }
             self.ensure_crd(owner, plan, desired, armament, Stage::Common, report)
