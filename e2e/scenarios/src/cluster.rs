@@ -1,7 +1,7 @@
 //! The cluster below a test cluster: a sandbox, or the cluster of a kubeconfig.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -72,7 +72,7 @@ pub struct Access {
     /// Registry without TLS from which the cluster's own nodes pull every image. Without it, a simulated node
     /// runs the pods.
     #[arg(long, env = "E2E_REGISTRY", value_name = "IP:PORT")]
-    pub registry: Option<SocketAddrV4>,
+    pub registry: Option<SocketAddr>,
 }
 
 /// What runs the pods of an existing cluster.
@@ -83,7 +83,7 @@ pub enum Pods {
     Simulated(Network),
     /// The nodes of the cluster, which pull every image from this registry. The API server reaches this
     /// machine at the same address.
-    Nodes(SocketAddrV4),
+    Nodes(SocketAddr),
 }
 
 impl Access {
@@ -190,13 +190,17 @@ impl BackingCluster {
         }
     }
 
-    /// The first of about a hundred addresses of this machine that the API server reaches.
+    /// The first of about a hundred addresses of this machine that the API server reaches; in an IPv6 cluster, which has none,
+    /// the loopback address.
     pub fn address(&self) -> Ipv4Addr {
         match self {
             Self::Sandbox(_) => windlass_node::NodeOptions::default().addresses.host(),
             Self::Named(named) => match named.pods {
                 Pods::Simulated(network) => network.host(),
-                Pods::Nodes(registry) => *registry.ip(),
+                Pods::Nodes(registry) => match registry.ip() {
+                    IpAddr::V4(address) => address,
+                    IpAddr::V6(_) => Ipv4Addr::LOCALHOST,
+                },
             },
         }
     }

@@ -29,7 +29,7 @@ const KUBELET_DELAY: Duration = Duration::from_secs(90);
 pub struct TestClusterOptions {
     /// The executable whose first argument selects the program: see [`programs`].
     pub program: PathBuf,
-    /// The `windlass` program that runs as the operator, by default the one in [`WINDLASS`]; `None` uses `program`.
+    /// The `windlass` program that runs as the operator, by default the one that `E2E_WINDLASS` names; `None` uses `program`.
     pub windlass: Option<PathBuf>,
     /// The range of the delay with which the node updates a mounted Secret.
     pub refresh_delay: std::ops::RangeInclusive<Duration>,
