@@ -6,7 +6,7 @@ use windlass_object::{ObjectKey, object};
 
 use crate::{
     kind::Kind,
-    page::{Page, list_params},
+    page::Page,
     requests::{Cluster, RequestError},
 };
 
@@ -35,17 +35,15 @@ impl Cluster {
         next: Option<&str>,
         change: impl Fn(&Value) -> Option<Value>,
     ) -> Result<Page<ManagedObject>, RequestError> {
-        let requests = self.requests(kind, None).await?;
-        let request = requests.list_metadata(&list_params(limit, next));
-        let list = self.send("list", kind, request).await?;
-        Ok(Page::from_list(list, |item| {
+        self.metadata_page(kind, limit, next, |item| {
             let name = object::text(&item, "/metadata/name")?;
             Some(ManagedObject {
                 key: kind.object(object::text(&item, "/metadata/namespace"), name),
                 resource_version: object::text(&item, "/metadata/resourceVersion")?.to_owned(),
                 managed_fields: change(item.pointer("/metadata/managedFields")?)?,
             })
-        }))
+        })
+        .await
     }
 
     /// Writes the field managers of an object, if it is unchanged since it was listed.

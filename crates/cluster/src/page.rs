@@ -107,6 +107,21 @@ impl Cluster {
         Ok(page.objects.into_iter().next())
     }
 
+    /// Lists the metadata of up to `limit` objects of a kind, in all namespaces, from the continue token `next`, and returns the
+    /// results of `read`.
+    pub(super) async fn metadata_page<T>(
+        &self,
+        kind: &Kind,
+        limit: u32,
+        next: Option<&str>,
+        read: impl FnMut(Value) -> Option<T>,
+    ) -> Result<Page<T>, RequestError> {
+        let requests = self.requests(kind, None).await?;
+        let request = requests.list_metadata(&list_params(limit, next));
+        let list = self.send("list", kind, request).await?;
+        Ok(Page::from_list(list, read))
+    }
+
     /// Lists up to `limit` objects of a kind, in one namespace or in all, from the continue token `next`.
     /// Items have apiVersion and kind.
     ///
@@ -144,7 +159,7 @@ impl Cluster {
 }
 
 /// Returns the parameters for a page of up to `limit` objects from the continue token `next`.
-pub(super) fn list_params(limit: u32, next: Option<&str>) -> ListParams {
+fn list_params(limit: u32, next: Option<&str>) -> ListParams {
     let params = ListParams::default().limit(limit);
     match next {
         Some(next) => params.continue_token(next),

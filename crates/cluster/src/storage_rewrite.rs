@@ -7,7 +7,7 @@ use windlass_object::{ObjectKey, object};
 
 use crate::{
     kind::Kind,
-    page::{Page, list_params},
+    page::Page,
     requests::{Cluster, RequestError},
 };
 
@@ -56,10 +56,8 @@ impl Cluster {
         limit: u32,
         next: Option<&str>,
     ) -> Result<Page<Reference>, RequestError> {
-        let requests = self.requests(kind, None).await?;
-        let request = requests.list_metadata(&list_params(limit, next));
-        let list = self.send("list", kind, request).await?;
-        Ok(Page::from_list(list, |item| Reference::from_item(&item, kind)))
+        self.metadata_page(kind, limit, next, |item| Reference::from_item(&item, kind))
+            .await
     }
 
     /// Makes the API server store an unchanged object in the storage version of its kind: by an empty patch

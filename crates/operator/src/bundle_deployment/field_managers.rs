@@ -30,8 +30,8 @@ const BATCH: usize = 500;
 const MOST_FAILED: usize = 3;
 
 impl BundleReconciler {
-    /// Removes field managers at dropped versions, before conversions move to pods that do not know these. A version that field
-    /// managers have is no longer served first.
+    /// Removes field managers at dropped versions, before conversions move to pods that do not know these versions. First stops
+    /// serving the versions, so that clients add no field managers.
     pub(super) async fn release_dropped_versions(
         &self,
         owner: &FieldOwner,
